@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleApproval
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError
 from ..files import Mount, VirtualFilesystem
 from ..files.storages.sql import SQLStorage
 from ..messages import Message
@@ -31,10 +30,11 @@ from . import agencies, blueprints, event_log, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
 from .event_log import EventLog, ThreadEvent
+from .reports import Reports
 from .scheduler import Scheduler
-from .sub_agents import Link, Task, links_of
+from .sub_agents import Task, links_of
 from .system import AgentSystem
-from .threads import NothingWaits, Thread, ThreadRecord, missing, record_of
+from .threads import Thread, ThreadRecord, missing, record_of
 from .variables import resolved
 from .vocabulary import SPAWNED
 
@@ -42,7 +42,7 @@ logger = logger_of(__name__)
 
 T = TypeVar("T")
 
-_CARRIERS = 4
+_WORKERS = 4
 
 MOST_ATTEMPTS = 3
 """How often a run is gone on with after an end of the process, without getting to an end itself."""
@@ -94,9 +94,9 @@ class Hub:
         self._lock = threading.Lock()
         self._opening: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._closed = False
-        # Carries reports from children to their parents, which wait for the store.
-        self._carriers = ThreadPoolExecutor(_CARRIERS, "sagents-hub-reports")
-        self._deadlines: dict[str, threading.Timer] = {}
+        # For what follows from an end of a run, which waits for the store.
+        self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
+        self._reports = Reports(self)
         self.scheduler = Scheduler(self)
 
     @kinds.safe_repr
@@ -535,79 +535,56 @@ class Hub:
                 self.cancel(agency, self.thread(agency, link.child_id))
         thread.cancel()
 
-    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> str:
-        """Have the child of a task begin, if it has not; gives the digest of its token."""
-        record = self._find(agency, task.child_id)
-        if record is None:
-            blueprint = task.blueprint or self._blueprint(agency, task.type)
+    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
+        """Have the child of a task begin, if it has not; gives its id and its token's digest."""
+        key = f"task {task.id}"
+        record = self._find(agency, task.id) if task.child is None else None
+        if task.child is not None:
+            child = self.thread(agency, self._child_of(agency, parent, task.child))
+            if not child.knows(key):  # each report has a token of its own
+                self._keep(agency, child, parent=_reporting_to(parent))
+        elif record is not None:
+            child = self.thread(agency, record.id)
+        else:
             record = ThreadRecord(
-                id=task.child_id,
+                id=task.id,
                 agency_id=agency.id,
                 created_at=datetime.now(UTC),
-                blueprint=blueprint,
+                blueprint=task.blueprint or self._blueprint(agency, task.type),
                 request=parent.request,
                 variables=parent.variables,
-                parent={"threadId": parent.id, "token": secrets.token_urlsafe(32)},
+                parent=_reporting_to(parent),
             )
             child = self._created(agency, record)
-            self.thread(agency, parent.id).tell(
-                [(SPAWNED, {"childThreadId": record.id, "toolCallId": task.tool_call_id})]
-            )
-        else:
-            child = self.thread(agency, record.id)
-        child.invoke([Message.user(task.description)], idempotency_key="task")
-        assert record.parent is not None
-        return digest_of(record.parent["token"])
+            spawned = {"childThreadId": record.id, "toolCallId": task.tool_call_id}
+            self.thread(agency, parent.id).tell([(SPAWNED, spawned)])
+        child.invoke([Message.user(task.description)], idempotency_key=key)
+        assert child.record.parent is not None
+        return child.record.id, digest_of(child.record.parent["token"])
+
+    def _child_of(self, agency: Agency, parent: ThreadRecord, named: str) -> str:
+        """The id of a child, which may be named by its number."""
+        children = self.thread(agency, parent.id).children
+        if named.isascii() and named.isdigit() and 1 <= int(named[:9]) <= len(children):
+            return children[int(named[:9]) - 1]
+        if named in children:
+            return named
+        raise NotFound(
+            f"There is no sub-agent {named!r:.110}; there are {len(children)}, by their numbers."
+        )
 
     def _stopped(self, agency: Agency, thread: Thread) -> None:
         """A thread has ended, or waits: on the runtime loop."""
         parent = thread.record.parent
         with suppress(RuntimeError):  # the hub ends: it is done where it is opened again
             if thread.record.attempts:
-                self._carriers.submit(self._forget_attempts, agency, thread)
+                self._workers.submit(self._forget_attempts, agency, thread)
             if parent is not None and thread.status != "paused":
-                self._carriers.submit(self._settle, agency, parent["threadId"])
+                self._workers.submit(self._reports.settle, agency, parent["threadId"])
             if thread.record.schedule_run is not None:
-                self._carriers.submit(self.scheduler.ended, agency, thread)
+                self._workers.submit(self.scheduler.ended, agency, thread)
             if links_of(thread.session.state.interrupt):
-                self._carriers.submit(self._settle, agency, thread.record.id)
-
-    def _settle(self, agency: Agency, parent_id: str) -> None:
-        """Give a thread the reports of those of its children that have ended, or are too late."""
-        try:
-            parent = self.thread(agency, parent_id)
-            for link in links_of(parent.session.state.interrupt):
-                report = self._report_of(agency, link)
-                if report is not None:
-                    with suppress(NothingWaits, StaleApproval):  # somebody else was faster
-                        parent.report(link.child_id, report)
-                elif link.deadline is not None:
-                    self._wake_at(link.deadline, agency, parent_id)
-        except NotFound:
-            return  # it was deleted meanwhile
-        except Exception:
-            logger.exception("Thread %s could not be given its reports", parent_id)
-
-    def _report_of(self, agency: Agency, link: Link) -> str | None:
-        try:
-            child = self.thread(agency, link.child_id)
-        except NotFound:
-            return "Error: The sub-agent is gone."
-        if child.status in ("completed", "error", "canceled"):
-            return child.answer
-        if link.deadline is not None and time.time() >= link.deadline:
-            self.cancel(agency, child)
-            return "Error: The sub-agent took longer than it was given."
-        return None
-
-    def _wake_at(self, deadline: float, agency: Agency, parent_id: str) -> None:
-        if before := self._deadlines.get(parent_id):
-            before.cancel()
-        wait = max(0.0, deadline - time.time()) + 0.01
-        timer = threading.Timer(wait, self._settle, (agency, parent_id))
-        timer.daemon = True
-        self._deadlines[parent_id] = timer
-        timer.start()
+                self._workers.submit(self._reports.settle, agency, thread.record.id)
 
     # after an end of the process
 
@@ -662,9 +639,8 @@ class Hub:
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
         self.scheduler.stop()
-        for timer in self._deadlines.values():
-            timer.cancel()
-        self._carriers.shutdown(cancel_futures=True)
+        self._reports.stop()
+        self._workers.shutdown(cancel_futures=True)
         for thread in live:
             thread.session.close("the hub ends")
         self._files.close()
@@ -676,3 +652,7 @@ def _no_blueprint(name: str) -> NotFound:
     return NotFound(
         f"This agency has no blueprint {name!r:.110}; its list of blueprints names them."
     )
+
+
+def _reporting_to(parent: ThreadRecord) -> dict[str, str]:
+    return {"threadId": parent.id, "token": secrets.token_urlsafe(32)}

@@ -5,19 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .. import kinds
 from ..errors import NotFound, SagentsError
 from ..messages import Message
+from ..store import ConversationStore
 from ..text import logger_of
 from . import schedules
 from .agencies import Agency
 from .schedules import KeptSchedule, Schedule, ScheduleRun
-
-if TYPE_CHECKING:
-    from .hub import Hub
-    from .threads import Thread
+from .threads import Thread
 
 logger = logger_of(__name__)
 
@@ -27,6 +25,21 @@ LONGEST_WAIT = 30.0
 """Seconds after which it looks again what is due: another process may have changed a schedule."""
 
 
+class Host(Protocol):
+    """The hub, as far as schedules need it."""
+
+    store: ConversationStore
+
+    def agency(self, id: str) -> Agency:
+        """The agency of that id."""
+
+    def thread(self, agency: Agency, id: str) -> Thread:
+        """The thread of that id, open."""
+
+    def create_thread(self, agency: Agency, type: str, *, schedule_run: str | None) -> Thread:
+        """A new thread, for that run of a schedule."""
+
+
 class Scheduler:
     """The schedules of all agencies of a ``hub``; :meth:`start` has them begin by themselves.
 
@@ -34,7 +47,7 @@ class Scheduler:
     was there begins once, when the first is there again.
     """
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Host) -> None:
         self._hub = hub
         self._woken = threading.Event()
         self._ended = threading.Event()

@@ -389,16 +389,15 @@ class Thread:
 
     def _links(self) -> list[dict[str, Any]]:
         """Its children, as they were told of."""
-        waits = {link.child_id: link for link in links_of(self.session.state.interrupt)}
+        waits = {link.child_id for link in links_of(self.session.state.interrupt)}
         links: dict[str, dict[str, Any]] = {}
         for event in self.log.read_types((SPAWNED, REPORTED)):
             child_id = event.data["childThreadId"]
             if event.type == SPAWNED:
-                state = "waiting" if child_id in waits else "canceled"
                 links[child_id] = {
                     "childThreadId": child_id,
                     "toolCallId": event.data["toolCallId"],
-                    "status": state,
+                    "status": "canceled",
                     "createdAt": event.ts,
                 }
             elif child_id in links:
@@ -409,7 +408,18 @@ class Thread:
                     "completedAt": event.ts,
                     "report": report,
                 }
+        for child_id in waits & links.keys():
+            links[child_id]["status"] = "waiting"
         return list(links.values())
+
+    @property
+    def children(self) -> list[str]:
+        """The ids of its children, in the order in which they began."""
+        return [event.data["childThreadId"] for event in self.log.read_types((SPAWNED,))]
+
+    def knows(self, idempotency_key: str) -> bool:
+        """Whether it was invoked with that key."""
+        return idempotency_key in self._keys
 
 
 def _checked(messages: Sequence[Message]) -> list[Message]:
