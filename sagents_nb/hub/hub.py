@@ -277,6 +277,22 @@ class Hub:
             raise _no_blueprint(name)
         return found
 
+    @kinds.checked
+    def agent(self, agency: Agency, type: str) -> Agent:
+        """An agent of the blueprint ``type`` of the ``agency``, for what is kept nowhere.
+
+        It has no sub-agents, since no thread waits for them. Raises
+        :class:`~sagents_nb.errors.NotFound` and :class:`~sagents_nb.errors.ConfigurationError`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.agent(agency, "guide").name
+        'guide'
+        >>> hub.close()
+        """
+        return self.system.agent(self._blueprint(agency, type), self._values(agency))
+
     # threads
 
     @kinds.checked(request=kinds.of(Mapping[str, str]), variables=kinds.of(Mapping[str, Any]))
@@ -389,8 +405,11 @@ class Hub:
 
     def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
         delegate = partial(self._delegate, agency, record)
-        shared = resolved(self._run(variables.listed, agency.id), self.environment)
-        return self.system.agent(record.blueprint, {**shared, **record.variables}, delegate)
+        values = {**self._values(agency), **record.variables}
+        return self.system.agent(record.blueprint, values, delegate)
+
+    def _values(self, agency: Agency) -> dict[str, Any]:
+        return resolved(self._run(variables.listed, agency.id), self.environment)
 
     def active_runs(self) -> int:
         """How many threads run now, here.

@@ -32,12 +32,13 @@ from ...errors import (
 from ...files import FileError
 from ...text import logger_of
 from ..agencies import NameTaken
+from ..dialects.openai_chat import Completion
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
-from .call import Call, TooMany
+from .call import Call, TooMany, problem
 from .feed import Feed
-from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .guard import MATCH, OWNER, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
 from .openapi import document
 from .pages import PAGE, POLICY
 from .routes import Match, Route
@@ -114,7 +115,7 @@ class App:
         try:
             response = await self._answer(request, found, found.route)
         except Exception as error:  # one request must not end the others
-            response = _failure(error)
+            response = _failure(error, scope["path"])
         await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -151,7 +152,25 @@ class App:
             return await self._events(call)
         assert route.handle is not None
         reply = await self._work(route.handle, call)
+        if isinstance(reply, Completion):
+            return await self._completed(reply, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    async def _completed(self, completion: Completion, *, streamed: bool) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                async for chunk in completion.chunks():
+                    yield chunk
+            finally:
+                completion.close()
+
+        if streamed:
+            return StreamingResponse(chunks(), media_type="text/event-stream")
+        try:
+            reply = await completion.reply()
+        finally:
+            completion.close()
+        return Response(msgspec.json.encode(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
@@ -161,6 +180,7 @@ class App:
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",
+            owner=request.scope.get(OWNER),
             body=body,
         )
 
@@ -225,7 +245,7 @@ class App:
                     feed = await stack.enter_async_context(self._feed(call))
                     telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
             except Exception as error:
-                await socket.send_denial_response(_failure(error))
+                await socket.send_denial_response(_failure(error, socket.url.path))
                 return
             offered = socket.scope.get("subprotocols", ())
             await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
@@ -298,14 +318,14 @@ def _error(status: int, sentence: str) -> JSONResponse:
     return JSONResponse({"error": sentence}, status)
 
 
-def _failure(error: Exception) -> JSONResponse:
+def _failure(error: Exception, path: str) -> JSONResponse:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return _error(status, str(error))
+            return JSONResponse(problem(path, str(error)), status)
     if isinstance(error, SagentsError):
-        return _error(400, str(error))
+        return JSONResponse(problem(path, str(error)), 400)
     logger.error("A request failed", exc_info=error)
-    return _error(500, "The hub failed at this; its log says why.")
+    return JSONResponse(problem(path, "The hub failed at this; its log says why."), 500)
 
 
 def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:

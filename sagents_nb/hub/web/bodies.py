@@ -25,6 +25,12 @@ class ErrorReply(Reply):
     error: str
 
 
+class ChatErrorReply(Reply):
+    """The same, as OpenAI's clients read it: ``error`` has a ``message`` and a ``type``."""
+
+    error: dict[str, str]
+
+
 class OkReply(Reply):
     """It is done."""
 

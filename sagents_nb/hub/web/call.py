@@ -17,6 +17,13 @@ class TooMany(SagentsError):
     """A limit of the hub is reached."""
 
 
+def problem(path: str, sentence: str) -> dict[str, Any]:
+    """Why nothing was done, as the clients of that path read it."""
+    if path.startswith("/v1/"):
+        return {"error": {"message": sentence, "type": "invalid_request_error"}}
+    return {"error": sentence}
+
+
 class Limits(msgspec.Struct, frozen=True):
     """How much one hub takes at once.
 
@@ -31,7 +38,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request; ``body`` is the struct of its route, ``by`` who decides, for the record."""
+    """One request; ``body`` is the struct of its route.
+
+    ``owner`` is the id of the agency whose secret it shows, None where it is the hub's token.
+    """
 
     hub: Hub
     limits: Limits
@@ -39,6 +49,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str]
     headers: Mapping[str, str]
     client: str
+    owner: str | None = None
     body: Any = None
 
     @property

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket
 from ...errors import SagentsError
 from ..agencies import digest_of
 from ..hub import Hub
-from .call import Limits
+from .call import Limits, problem
 from .routes import Match, Needs, match
 
 Scope = MutableMapping[str, Any]
@@ -36,6 +36,9 @@ TOKEN_PROTOCOL = "sagents.token."
 
 MATCH = "sagents.match"
 """In the scope of a request that was let through: the route that it is for."""
+
+OWNER = "sagents.owner"
+"""In the same: the id of the agency whose secret was shown, if one was."""
 
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _HEADERS = [
@@ -165,7 +168,10 @@ class Guard:
                 "That token opens nothing here; the hub printed its own when it began.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if found.route is None or found.malformed or found.parameters["agency"] == owner:
+        scope[OWNER] = owner
+        if found.route is None or found.malformed or needs is Needs.ANY:
+            return None
+        if found.parameters["agency"] == owner:
             return None
         return Refusal(404, _no_agency(found.parameters["agency"]))
 
@@ -277,7 +283,9 @@ def _with_headers(send: Send, shared: str | None) -> Send:
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    response = JSONResponse({"error": refusal.error}, refusal.status, headers=refusal.headers)
+    response = JSONResponse(
+        problem(scope["path"], refusal.error), refusal.status, headers=refusal.headers
+    )
     if scope["type"] == "websocket":
         await WebSocket(scope, receive, send).send_denial_response(response)
     else:

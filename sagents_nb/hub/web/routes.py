@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ...errors import ConfigurationError
-from . import agency_routes, agent_routes, schedule_routes
+from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
+from . import agency_routes, agent_routes, chat_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -54,6 +55,7 @@ class Needs(Enum):
     NOTHING = "nothing"
     HUB = "the hub's"
     AGENCY = "the hub's or the agency's"
+    ANY = "the hub's or any agency's"
 
 
 Kind = Literal["http", "websocket", "page"]
@@ -209,6 +211,18 @@ ROUTES: tuple[Route, ...] = (
         agent_routes.events,
         reply=EventsReply,
         errors=(404, 409),
+    ),
+    Route(
+        *("GET", "/v1/models", Needs.ANY, "Kinds of agents, as OpenAI's clients list models."),
+        chat_routes.models,
+        reply=ChatModels,
+    ),
+    Route(
+        *("POST", "/v1/chat/completions", Needs.ANY, "An agent's answer, for OpenAI's clients."),
+        chat_routes.complete,
+        body=ChatRequest,
+        reply=ChatReply,
+        errors=(404, 429),
     ),
     Route(
         *("GET", f"{A}/schedules", Needs.AGENCY, "Its schedules, the newest first."),
