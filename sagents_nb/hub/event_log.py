@@ -96,8 +96,15 @@ class EventLog:
             if type in STATUSES:
                 self.status = type
 
+    def flush(self) -> None:
+        """Have the store be given at once what is to be kept."""
+        if self._due:
+            self._write()
+
     def _write(self) -> None:
         due, self._due = self._due, []
+        if not due:
+            return
         kept = [each for each in due if each[0] != DELTA]
         batch = _Batch(due, datetime.now(UTC), None)
         if kept:

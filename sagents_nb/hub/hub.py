@@ -478,7 +478,7 @@ class Hub:
         self.cancel(agency, thread)
         for path in thread.session.files.list():
             thread.session.files.delete(path)
-        thread.session.close("deleted")
+        thread.close("deleted")
         with self._lock:
             self._live.pop(id, None)
         self.store.scoped(agency).delete_conversation(id)
@@ -661,7 +661,7 @@ class Hub:
         self._reports.stop()
         self._workers.shutdown(cancel_futures=True)
         for thread in live:
-            thread.session.close("the hub ends")
+            thread.close("the hub ends")
         self._files.close()
         if self._own:
             self.store.close()

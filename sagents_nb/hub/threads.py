@@ -30,6 +30,7 @@ from .vocabulary import (
     REPORTED,
     REQUEST_ACCEPTED,
     RUN_CANCELED,
+    RUN_PAUSED,
     SPAWNED,
     STATUSES,
     Told,
@@ -159,7 +160,7 @@ class Thread:
             return
         run, status = {"runId": self.log.run_id}, self.session.status
         if status in ("interrupted", "paused"):
-            self.tell([("run.paused", {**run, "reason": reason_of(self.session.state.interrupt)})])
+            self.tell([(RUN_PAUSED, {**run, "reason": reason_of(self.session.state.interrupt)})])
         elif status == "idle" and not self.session.queued:
             last = next(iter(self.session.messages[-1:]), None)
             if last is not None and last.role == "assistant" and not last.tool_calls:
@@ -328,6 +329,11 @@ class Thread:
                 return True
         return False
 
+    def close(self, reason: str) -> None:
+        """Close its session, for that reason; what happened until now is told."""
+        self.session.close(reason)
+        runtime.call(self.log.flush)
+
     def tell(self, told: Sequence[Told]) -> None:
         """Have these events kept, and told."""
         runtime.call(self.log.append, told)
@@ -410,12 +416,15 @@ class Thread:
                 }
         for child_id in waits & links.keys():
             links[child_id]["status"] = "waiting"
-        return list(links.values())
+        # Those of one turn begin side by side: they are in the order of their calls.
+        calls = [call.id for message in self.session.messages for call in message.tool_calls]
+        order = {id: number for number, id in enumerate(calls)}
+        return sorted(links.values(), key=lambda link: order.get(link["toolCallId"], -1))
 
     @property
     def children(self) -> list[str]:
-        """The ids of its children, in the order in which they began."""
-        return [event.data["childThreadId"] for event in self.log.read_types((SPAWNED,))]
+        """The ids of its children, in the order of the calls by which they began."""
+        return [link["childThreadId"] for link in self._links()]
 
     def knows(self, idempotency_key: str) -> bool:
         """Whether it was invoked with that key."""

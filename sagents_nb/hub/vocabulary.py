@@ -39,12 +39,13 @@ DELTA = "model.delta"
 
 REQUEST_ACCEPTED = "request.accepted"
 RUN_CANCELED = "run.canceled"
+RUN_PAUSED = "run.paused"
 RUN_TICK = "run.tick"
 
 STATUSES = {
     "run.started": "running",
     "run.resumed": "running",
-    "run.paused": "paused",
+    RUN_PAUSED: "paused",
     "agent.completed": "completed",
     "agent.error": "error",
     RUN_CANCELED: "canceled",
@@ -176,6 +177,9 @@ class Translator(msgspec.Struct):
     def _changed(self, event: StatusChanged) -> list[Told]:
         if not event.previous or event.previous == event.status:
             return []  # what it was when somebody came
+        if event.status == "closed":  # a run that is cut off goes on where the thread is opened
+            self.end = None
+            return []
         if event.status == "running":
             return self._resume() if event.previous == "interrupted" else []
         if event.status == "cancelled" and self.end is None:  # what waited was denied
@@ -218,7 +222,7 @@ class Translator(msgspec.Struct):
         asked: list[Told] = [("hitl.interrupt", {"proposedToolCalls": proposed})]
         return [
             *(asked if reason == "hitl" else []),
-            ("run.paused", {**self._run, "reason": reason}),
+            (RUN_PAUSED, {**self._run, "reason": reason}),
         ]
 
 
