@@ -72,8 +72,8 @@ class Hub:
     >>> thread = hub.create_thread(agency, "guide")
     >>> thread.invoke([sa.Message.user("How is the weather?")])["status"]
     'running'
-    >>> thread.session.current_run.result().text
-    'Sun.'
+    >>> thread.wait(), thread.state()["state"]["messages"][-1]["content"]
+    ('completed', 'Sun.')
     >>> hub.close()
     """
 

@@ -12,7 +12,14 @@ import msgspec
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    InvalidDecision,
+    NotFound,
+    NotRunning,
+    SagentsError,
+)
 from ..events import RESTS, AgentShutdown, Event
 from ..files.entry import FileEntry
 from ..interrupts import Approve, Decision, Edit, Reject, Respond
@@ -227,6 +234,16 @@ class Thread:
             if session.status not in ("running", "interrupted"):  # it ended before it heard
                 with suppress(NotRunning, Busy):
                     session.retry()
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until the run that is active has ended, or waits itself; what the thread is then.
+
+        Raises :class:`TimeoutError` after ``timeout`` seconds.
+        """
+        if (run := self.session.current_run) is not None:
+            with suppress(SagentsError):  # the status says that it failed
+                run.result(timeout)
+        return self.status
 
     def replace_agent(self, record: ThreadRecord, agent: Agent) -> None:
         """Have further runs by ``agent``, with the variables of ``record``."""
