@@ -92,7 +92,8 @@ class Hub:
         self._files = SQLStorage(self.store.database.url)
         self._live: dict[str, Thread] = {}
         self._lock = threading.Lock()
-        self._opening: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        # Of several who open, change or delete one thread at once, each does it alone.
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._closed = False
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
@@ -376,14 +377,25 @@ class Hub:
         True
         >>> hub.close()
         """
+        with self._turn(id):
+            return self._open(agency, id)
+
+    def _turn(self, id: str) -> threading.Lock:
         with self._lock:
+            return self._turns.setdefault(id, threading.Lock())
+
+    def _open(self, agency: Agency, id: str) -> Thread:
+        """The thread, for whose turn it is."""
+        live = self._live.get(id)
+        if live is None or live.is_gone:
+            live = self._opened(self._record(agency, id), agency)
+            with self._lock:
+                if not self._closed:
+                    self._live[id] = live
             if self._closed:
-                raise ConfigurationError("This hub is closed; make a new one.")
-            turn = self._opening.setdefault(id, threading.Lock())
-        with turn:  # of several who need it at once one opens it
-            live = self._live.get(id)
-            if live is None:
-                live = self._live[id] = self._opened(self._record(agency, id), agency)
+                live.close("the hub ends")
+        if self._closed:
+            raise ConfigurationError("This hub is closed; make a new one.")
         if live.record.agency_id != agency.id:
             raise missing(id)
         return live
@@ -435,12 +447,12 @@ class Hub:
         {'city': 'Oslo'}
         >>> hub.close()
         """
-        record = msgspec.structs.replace(
-            thread.record, variables={**thread.record.variables, **variables}
-        )
-        agent = self._agent(agency, record)
-        self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
-        thread.replace_agent(record, agent)
+        with self._turn(thread.record.id):
+            both = {**thread.record.variables, **variables}
+            record = msgspec.structs.replace(thread.record, variables=both)
+            agent = self._agent(agency, record)
+            self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
+            thread.replace_agent(record, agent)
 
     @kinds.checked(since=kinds.whole(0))
     def events(self, agency: Agency, id: str, since: int = 0) -> list[ThreadEvent]:
@@ -474,14 +486,15 @@ class Hub:
         []
         >>> hub.close()
         """
-        thread = self.thread(agency, id)
-        self.cancel(agency, thread)
-        for path in thread.session.files.list():
-            thread.session.files.delete(path)
-        thread.close("deleted")
-        with self._lock:
-            self._live.pop(id, None)
-        self.store.scoped(agency).delete_conversation(id)
+        with self._turn(id):
+            thread = self._open(agency, id)
+            self.cancel(agency, thread)
+            for path in thread.session.files.list():
+                thread.session.files.delete(path)
+            thread.close("deleted")
+            with self._lock:
+                self._live.pop(id, None)
+            self.store.scoped(agency).delete_conversation(id)
 
     # variables
 

@@ -661,6 +661,8 @@ class Actor:
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self.answers = None
+            if self.journal is not None:  # else it would wait to go on where it is opened again
+                self.journal.run(LastRun(self._run_id, "cancelled", usage=self.usage))
             self._set_status("cancelled")
 
     def clear_queue(self, which: str) -> None:
@@ -1109,7 +1111,9 @@ class Actor:
             return self.ended
         self.ended = done = Future[None]()
         if self._loop is not None:
-            self._state = self._loop.state_if_stopped("the session was closed")
+            self._state = self._loop.state
+            if self._state.interrupt is None:  # else people are asked, or have just answered
+                self._state = self._loop.state_if_stopped("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
         self.presence.stop()
