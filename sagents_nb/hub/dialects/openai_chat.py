@@ -6,6 +6,7 @@ says; its tools stay hidden, and what would need an approval is denied, which th
 
 from __future__ import annotations
 
+import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -161,7 +162,8 @@ class Completion:
             yield result
             if result.interrupt is None:
                 return
-            run = self._session.resume([_denied(r) for r in result.interrupt.action_requests])
+            denied = [_denied(request) for request in result.interrupt.action_requests]
+            run = await asyncio.to_thread(self._session.resume, denied)
 
     def _head(self) -> dict[str, Any]:
         return {

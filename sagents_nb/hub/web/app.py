@@ -162,14 +162,14 @@ class App:
                 async for chunk in completion.chunks():
                     yield chunk
             finally:
-                completion.close()
+                await self._work(completion.close)
 
         if streamed:
             return StreamingResponse(chunks(), media_type="text/event-stream")
         try:
             reply = await completion.reply()
         finally:
-            completion.close()
+            await self._work(completion.close)
         return Response(msgspec.json.encode(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
@@ -204,12 +204,15 @@ class App:
     @contextlib.asynccontextmanager
     async def _feed(self, call: Call) -> AsyncIterator[Feed]:
         """What is told of the thread of ``call``."""
-        since = since_of(call)
-        agency, thread = await self._work(lambda: (call.agency, call.thread))
-        id = thread.record.id
-        feed = Feed(thread, since, lambda after: self.hub.events(agency, id, after))
+        since, loop = since_of(call), asyncio.get_running_loop()
+
+        def begun() -> Feed:
+            agency, thread = call.agency, call.thread
+            read = partial(self.hub.events, agency, thread.record.id)
+            return Feed(thread, since, read, loop)
+
+        feed: Feed = await self._work(begun)
         try:
-            await self._work(feed.begin)
             yield feed
         finally:
             feed.end()
@@ -237,8 +240,8 @@ class App:
             try:
                 stack.enter_context(self._room(call))
                 if found.route.path.endswith("/stream"):
-                    thread = await self._work(lambda: call.thread)
-                    stream = Stream(socket, thread)
+                    loop = asyncio.get_running_loop()
+                    stream = await self._work(lambda: Stream(socket, call.thread, loop))
                     stack.callback(stream.end)
                     telling, hearing = stream.tell, stream.hear
                 else:

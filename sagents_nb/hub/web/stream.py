@@ -36,12 +36,16 @@ _MADE_ANEW = ("events", "snapshot")
 
 
 class Stream:
-    """One page that looks at ``thread`` over ``socket``, on the server's loop."""
+    """One page that looks at ``thread`` over ``socket``, on the loop of the server.
 
-    def __init__(self, socket: WebSocket, thread: Thread) -> None:
+    It is made, and ended, in a thread: whatever asks the runtime's loop may have to wait for a
+    tool, and the server must not.
+    """
+
+    def __init__(self, socket: WebSocket, thread: Thread, loop: asyncio.AbstractEventLoop) -> None:
         self._socket = socket
         self._thread = thread
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._bytes = 0
         self._behind = False
