@@ -174,9 +174,9 @@ class App:
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
-            hub=self.hub,
-            limits=self.settings.limits,
-            parameters=found.parameters,
+            self.hub,
+            self.settings.limits,
+            found.parameters,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -37,27 +38,39 @@ class Limits(msgspec.Struct, frozen=True):
     body_bytes: int = 1_048_576
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Call:
     """One request; ``body`` is the struct of its route.
 
     ``owner`` is the id of the agency whose secret it shows, None where it is the hub's token.
     """
 
-    hub: Hub
-    limits: Limits
-    parameters: Mapping[str, str]
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    client: str
-    owner: str | None = None
-    body: Any = None
+    def __init__(
+        self,
+        hub: Hub,
+        limits: Limits,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        client: str,
+        owner: str | None = None,
+        body: Any = None,
+    ) -> None:
+        self.hub = hub
+        self.limits = limits
+        self.parameters = parameters
+        self.query = query
+        self.headers = headers
+        self.client = client
+        self.owner = owner
+        self.body = body
 
-    @property
+    @cached_property
     def agency(self) -> Agency:
         """The agency in its path; raises :class:`~sagents_nb.errors.NotFound`."""
         return self.hub.agency(self.parameters["agency"])
 
-    @property
+    @cached_property
     def thread(self) -> Thread:
         """The thread in its path, open; raises :class:`~sagents_nb.errors.NotFound`."""
         return self.hub.thread(self.agency, self.parameters["thread"])
