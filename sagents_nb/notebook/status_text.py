@@ -17,7 +17,16 @@ from ..messages import Message
 from ..middleware.conversation_title import TITLE
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import folded, inert, one_line, usage_line, visible, with_folds
+from ..transcript import (
+    Block,
+    Transcript,
+    folded,
+    inert,
+    one_line,
+    usage_line,
+    visible,
+    with_folds,
+)
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -139,10 +148,17 @@ def usage_text(session: Session) -> str:
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
-    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same."""
-    kept = _without_keys(text)
-    shown = with_folds(inert(kept))
-    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": shown}, {}
+    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same.
+
+    A transcript shows its images: below a panel there is nothing else of them without a kernel.
+    """
+    transcript = text if isinstance(text, Transcript) else Transcript([Block(text)])
+    shown = transcript.with_images(_safe_markdown)
+    return {"text/plain": _without_keys(plain or text), "text/markdown": shown}, {}
+
+
+def _safe_markdown(text: str) -> str:
+    return with_folds(inert(_without_keys(text)))
 
 
 def folded_output(summary: str, text: str) -> MimeBundle:
