@@ -423,7 +423,7 @@ def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
     "line",
     [
         *("", "status", "todos", "files", "usage", "approve", "reject", "cancel", "reset"),
-        *("tools", "tools add x", "frame", "frame todos"),
+        *("tools", "tools remove x", "frame", "frame todos"),
     ],
 )
 def test_without_a_conversation_a_command_says_how_to_start_one(
@@ -431,6 +431,21 @@ def test_without_a_conversation_a_command_says_how_to_start_one(
 ) -> None:
     with pytest.raises(UsageError, match="There is no conversation yet"):
         run(shell, f"%agent {line}")
+
+
+def test_tools_may_be_added_before_anything_was_said(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGENTS_MODEL", "demo")
+    run(shell, "def double(n: int) -> int:\n    'Double.'\n    return 2 * n")
+    with pytest.raises(UsageError, match="There is no function 'dubble' in this notebook"):
+        run(shell, "%agent tools add dubble")
+    with pytest.raises(UsageError, match="There is no conversation yet"):
+        run(shell, "%agent status")  # nor has one begun for what is not there
+    added = run(shell, "%agent tools add double")
+    assert str(added).startswith("Added double. Nobody is asked before double;")
+    assert "double: Double." in str(run(shell, "%agent tools")).splitlines()
+    assert "0 messages" in str(run(shell, "%agent status"))
 
 
 @pytest.mark.parametrize(
