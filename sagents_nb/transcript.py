@@ -44,6 +44,9 @@ MOST_IMAGE = 1_000_000
 MOST_IMAGES = 4_000_000
 """Characters of base64 of all images that a transcript holds, the newest first."""
 
+LATEST_IMAGES = 1_400_000
+"""As many of the latest turns, of which a page is told anew after each run: at least one image."""
+
 
 def visible(text: str) -> str:
     r"""``text`` with control and invisible characters written out, and no halves of others.
@@ -389,10 +392,10 @@ class Transcript(str):
     __slots__ = ("blocks",)
     blocks: tuple[Block, ...]
 
-    def __new__(cls, blocks: Iterable[Block]) -> Transcript:
-        """Of these blocks; the oldest of too many images are named only."""
+    def __new__(cls, blocks: Iterable[Block], most: int = MOST_IMAGES) -> Transcript:
+        """Of these blocks; the oldest of too many images, for ``most`` characters, are named."""
         kept: list[Block] = []
-        left = MOST_IMAGES
+        left = most
         for block in reversed([block for block in blocks if block.text or block.images]):
             size = sum(len(part.data or "") for part in block.images)
             checked = (checked_image(part.data or "") for part in block.images if size <= left)
@@ -498,7 +501,7 @@ def latest_markdown(messages: Sequence[Message]) -> Transcript:
         what = "message is" if end == 1 else "messages are"
         said = f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*"
         steps.append([Block(said)])
-    return Transcript(block for step in reversed(steps) for block in step)
+    return Transcript((block for step in reversed(steps) for block in step), LATEST_IMAGES)
 
 
 def _call_block(record: CallRecord) -> Block:

@@ -516,9 +516,14 @@ def test_what_a_cell_shows_is_not_kept_twice() -> None:
 
 def test_of_too_many_images_the_newest_are_shown() -> None:
     drawn = [image(600_000 + n) for n in range(8)]
-    found = sources(with_images([sa.Message.user(["Look:", part]) for part in drawn]))
+    said = [sa.Message.user(["Look:", part]) for part in drawn]
+    found = sources(with_images(said))
     assert found == [f"data:image/png;base64,{part.data}" for part in drawn[4:]]
     assert sum(map(len, found)) < MOST_IMAGES
+    # Of a whole conversation a page is told after each run: less of it.
+    assert sources(latest_markdown(said).with_images(inert)) == found[-1:]
+    largest = latest_markdown([sa.Message.user([image(MOST_IMAGE)])])
+    assert len(sources(largest.with_images(inert))) == 1
 
 
 @given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))

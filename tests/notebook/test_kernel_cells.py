@@ -183,6 +183,17 @@ start(lambda request: f"{request.messages[-1].text}: {request.messages[-1].parts
     assert "\n![image](data:image/png;base64," in shown["text/markdown"]
 
 
+def test_an_image_is_told_with_the_transcript_once_when_the_run_has_ended(kernel: Kernel) -> None:
+    kernel.ok("""
+def draw():
+    return sa.ImagePart("iVBORw0KGgo=")
+start(ToolCall("c1", "draw", {}), "Word by word it goes on, " * 20, delay=0.01, tools=[draw])
+""")
+    cell = kernel.ok("%%agent\nDraw.", front_end=True)
+    told = [str(shown).count("base64,iVBORw0KGgo=") for shown in [*cell.shown, *cell.updates]]
+    assert told == [0, 1]
+
+
 def test_images_that_are_too_many_or_too_large_are_text_and_the_cell_says_so(
     kernel: Kernel,
 ) -> None:
