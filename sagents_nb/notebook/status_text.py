@@ -15,6 +15,7 @@ from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
+from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
 from ..transcript import (
@@ -103,13 +104,19 @@ def interrupt_text(session: Session) -> str:
     if interrupt is None:
         return "Nothing waits for a decision."
     requests = interrupt.action_requests
-    lines = [_question(interrupt)]
+    lines, gone = [_question(interrupt)], without_tool(session)
     for request in requests:
         lines.append(f"  {one_line(request.tool_call_id)}  {one_line(request.tool_name)}")
         lines += [f"      {one_line(n)} = {value!r}" for n, value in request.arguments.items()]
         lines += [
             f"      {one_line(n)} = {value!r} (default)" for n, value in request.defaults.items()
         ]
+        if request.tool_call_id in gone:
+            name = one_line(request.tool_name)
+            lines.append(
+                f"      The agent has no tool {name} by now, so the call would fail. Define it and "
+                f"add it with %agent tools add {name}, or reject."
+            )
     if any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (

@@ -95,6 +95,15 @@ class Shown:
         return msgspec.json.encode({"type": "snapshot", "seq": self.seq, "state": state})
 
 
+def without_tool(session: Session) -> set[str]:
+    """The ids of the calls that wait and whose tool the agent does not have by now.
+
+    The call of a sub-agent has the id of the one that it was started by, and so that name counts.
+    """
+    known = session.agent.tools_by_name
+    return {call.id for call in open_calls(session.state) if call.name not in known}
+
+
 class Publisher:
     """Tells listeners what happens in one session, each from its :meth:`hello` on.
 
@@ -169,16 +178,14 @@ class Publisher:
     def _read_agent(self) -> None:
         """Set what changes with the agent: its model, and which waiting calls it has no tool for.
 
-        A conversation may be opened again by an agent with other tools. The call of a sub-agent
-        has the id of the one that it was started by, and so that name counts.
+        A conversation may be opened again by an agent with other tools.
         """
         agent = self.session.agent
         model = agent.model
         self.state.update({"model": model.name, "context_window": context_window(model)})
         if (interrupt := self.state["interrupt"]) is None:
             return
-        known = agent.tools_by_name
-        gone = {c.id for c in open_calls(self.session.state) if c.name not in known}
+        gone = without_tool(self.session)
         requests = [
             {name: value for name, value in request.items() if name != "missing"}
             | ({"missing": True} if request["tool_call_id"] in gone else {})
