@@ -196,6 +196,16 @@ def first_verb(text: str) -> str:
     return next((word for word in words(unquoted(text)) if word in _VERBS), "")
 
 
+def own_verb(text: str) -> str:
+    """The first word where it may be a verb that is not known here, "" otherwise.
+
+    >>> own_verb("ship the lamp"), own_verb("write a note"), own_verb("the lamp")
+    ('ship', '', '')
+    """
+    first = next(iter(words(unquoted(text))), "")
+    return "" if first in _VERBS | _STOP | _QUESTION or groups([stem(first)]) else first
+
+
 def quoted(text: str) -> list[str]:
     """The texts in quotation marks or backticks."""
     return [next(g for g in m.groups() if g is not None) for m in QUOTED.finditer(text)]
