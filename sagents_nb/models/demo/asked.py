@@ -126,7 +126,8 @@ class Asked:
             if token.role == "column" and len(token.columns) == 1:
                 column = self.frame.column(token.columns[0])
                 if self._groups(index, column) or (
-                    self._joined(index, found) and (column.counted or not column.numeric)
+                    self._joined(index, found)
+                    and (column.counted or column.binary or not column.numeric)
                 ):
                     found.append((index, Key(column.name, self._granularity(column))))
             elif not token.role and (period := self._period(index, found)) is not None:
@@ -152,8 +153,7 @@ class Asked:
 
     def _joined(self, index: int, found: Sequence[tuple[int, Key]]) -> bool:
         """Whether a column goes on from one that is grouped by: "by sex and class"."""
-        between = self.reading.words[found[-1][0] + 1 : index] if found else []
-        return bool(between) and set(between) <= {"and", "the", "then"}
+        return bool(found) and self.reading.joins(found[-1][0], index)
 
     def _period(self, index: int, found: Sequence[tuple[int, Key]]) -> Period | None:
         """The period that a word groups by, None if it does not."""

@@ -155,7 +155,7 @@ class _Question(Asked):
         says = self.reading.says
         # "The average age of survivors": a column of yes and no says which rows are meant.
         yes = [n for n in self.numbers if self.frame.column(n).binary]
-        if len(self.numbers) > len(yes) > 0:
+        if len({*self.numbers, *self.ranked}) > len(yes) > 0:
             self.numbers = tuple(n for n in self.numbers if n not in yes)
             where = (*where, *(self.is_true(n) for n in yes))
         if self.order:
@@ -627,7 +627,9 @@ class _Question(Asked):
     def _ranking(self, where: tuple[Condition, ...]) -> Query | str:
         frame, order, word, by = self.frame, self.order, self.superlative, self.by
         says = self.reading.says
-        measures = self.numbers or self.ranked or self.reading.meant_by_verb()
+        # "The widest sepals": of the columns of sepals the one of a width.
+        both = tuple(name for name in self.numbers if name in self.ranked)
+        measures = both or self.numbers or self.ranked or self.reading.meant_by_verb()
         measures = self.one_of(measures, order)
         held = {condition.column for condition in where}
         labels = [c for c in self.named if not frame.column(c).numeric]
@@ -647,6 +649,8 @@ class _Question(Asked):
         )
         if by and by[0].column != measures[0] and self._counts_true(measures[0]):
             return self._counted(by[:1], (*where, self.is_true(measures[0])), order, "first")
+        if self._asks_also(by):
+            return rows
         if self._asks_when(measures):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)
@@ -679,6 +683,19 @@ class _Question(Asked):
             return False
         beside = self.reading.word(words.index("when") - 1) == "and"
         return beside or self.default(measures) == "mean"
+
+    def _asks_also(self, by: Sequence[Key]) -> bool:
+        """Whether it asks what else a row says: "the biggest tip, and on which day was it"."""
+        names = {key.column for key in by if not key.period}
+        for index, token in enumerate(self.tokens):
+            if token.word not in ("which", "what") or not names & set(
+                self.tokens[index + 1].columns if index + 1 < len(self.tokens) else ()
+            ):
+                continue
+            said = [t.role for t in self.tokens[:index]]
+            lead = {self.reading.word(index - 1), self.reading.word(index - 2)}
+            return "superlative" in said and "and" in lead
+        return False
 
     def _is_each(self, key: Key) -> bool:
         """Whether the question says "of each" of a key: a superlative is then one for each."""

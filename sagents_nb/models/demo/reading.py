@@ -162,6 +162,11 @@ class Reading:
         """The word there, "" before the first and after the last."""
         return self.words[index] if 0 <= index < len(self.words) else ""
 
+    def joins(self, one: int, other: int) -> bool:
+        """Whether the words between two only put them together: "sex and class"."""
+        between = [t.word for t in self.tokens[one + 1 : other] if t.role != "part"]
+        return bool(between) and set(between) <= {"and", "the", "then"}
+
     def says(self, words: Iterable[str]) -> bool:
         """Whether one of these words is there that is not a column or a value."""
         wanted = set(words)
@@ -210,6 +215,8 @@ class Reading:
         if any(w in FILLERS or w in EACH for w in (words[0], words[-1])):
             before = self.word(start - 1)
             asked = before in EACH or before in ("which", "what")
+            beside = before == "and" and start > 1 and self.tokens[start - 2].role == "column"
+            asked = asked or beside  # "by day and time"
             exact = [
                 c.name
                 for c in self.frame.columns
@@ -279,11 +286,14 @@ class Reading:
             return
         related = self.says(RELATION)
         said = {t.columns[0] for t in self.tokens if t.role == "value"}
+        grouped = -1  # where the last column is that it groups by
         for index, token in enumerate(self.tokens):
             if token.role != "column" or len(token.columns) != 1 or token.columns[0] in said:
                 continue
             near = {self.word(index - 1), self.word(index - 2)}
             asked = near & (EACH | {"between"}) or self.word(index - 1) in ("which", "what")
+            asked = asked or (grouped >= 0 and self.joins(grouped, index))  # "by sex and smoker"
+            grouped = index if asked else grouped
             asked = asked or (related and self.word(index - 1) not in ("among", "for", "of", "in"))
             if (ends := self.frame.column(token.columns[0]).yes_and_no) and not asked:
                 token.role, token.value = "value", ends[0]

@@ -418,7 +418,7 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
         return _single(query, rows[0], frame)
     by = query.by[0].label
     if query.statistic == "mean":
-        shares = [(row[by], row[column]) for row in rows if row[column] is not None]
+        shares = [(row, row[column]) for row in rows if row[column] is not None]
         that = _told(query.that, query) if query.that else f" with `{column}`"
         what = f"Share of rows{that}{where}"
     else:
@@ -428,22 +428,24 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
             total = frame.size
         if not total:
             return f"The total{where} is 0, so there are no shares."
-        shares = [(row[by], row[column] / total) for row in known]
+        shares = [(row, row[column] / total) for row in known]
         what = f"Share of the rows{where}" if query.statistic == "count" else (
             f"Share of the total `{column}`{where}, which is {_number(total)}"
         )  # fmt: skip
     if query.subjects:
-        found = [(v, s) for v, s in shares if _label(v) == query.subjects[0]]
-        share = found[0][1] if found else 0
+        share = next((s for row, s in shares if _label(row[by]) == query.subjects[0]), 0)
         counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
         of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
         all_of = "the rows" if query.statistic == "count" else f"`{column}`"
         return f"`{by}` is {_name(query.subjects[0])} in {_percent(share)} of {all_of}{where}{of}."
-    inline = listed([f"{_name(v)} ({_percent(s)})" for v, s in shares])
+    inline = listed([f"{_labels(query, row)} ({_percent(s)})" for row, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
     return f"{what}:\n\n" + markdown_table(
-        [{by: _label(v), "share": _percent(s)} for v, s in shares]
+        [
+            {**{key.label: _label(row[key.label]) for key in query.by}, "share": _percent(s)}
+            for row, s in shares
+        ]
     )
 
 
@@ -655,8 +657,12 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     label = query.by[0].column if query.by else first
     labels = dict.fromkeys(_name(row[label]) for row in best) if label else {}
     names = _some([*labels], cut)
+    if query.by and frame.column(label).numeric:
+        names = f"`{label}` {names}"
     lead = "highest" if query.order == "descending" else "lowest"
-    told = {k: dict.fromkeys(_name(_cell(row[k])) for row in best) for k in keep}
+    told = {
+        k: dict.fromkeys(_name(_cell(row[k])) for row in best if row[k] is not None) for k in keep
+    }
     others = ", ".join(
         f"`{k}` {listed([*values])}"
         for k, values in told.items()
