@@ -163,3 +163,102 @@ def test_which_it_was_asks_for_the_row_and_for_no_group(
 def test_the_oldest_survivor_is_the_oldest_of_those_who_survived() -> None:
     oldest = TITANIC[TITANIC["Survived"] == 1]["Age"].max()
     check("How old was the oldest survivor in {titanic}?", oldest)
+
+
+def test_an_average_of_a_column_that_is_named_total_is_no_total() -> None:
+    dinners = TIPS[(TIPS["time"] == "Dinner") & (TIPS["day"] == "Sat")]
+    check(
+        "average total bill for dinner on Saturday in {tips}",
+        dinners["total_bill"].mean(),
+        "average",
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        (
+            "average life expectancy by continent in 2007 in {gapminder}",
+            IN_2007.groupby("continent")["lifeExp"].mean(),
+        ),
+        (
+            "average GDP per capita by continent in 2007 in {gapminder}",
+            IN_2007.groupby("continent")["gdpPercap"].mean(),
+        ),
+        (
+            "Which continent had the largest population in 2007? {gapminder}",
+            IN_2007.groupby("continent")["pop"].sum(),
+        ),
+        ("population by year in {gapminder}", GAPMINDER.groupby("year")["pop"].sum()),
+        (
+            "Which port had the most passengers in {titanic}?",
+            TITANIC["Embarked"].value_counts(),
+        ),
+        (
+            "How many lunches on Fridays in {tips}?",
+            TIPS.groupby(["time", "day"]).size()["Lunch"][["Fri"]],
+        ),
+        (
+            "How many rows have a total bill between 20 and 30 dollars in {tips}?",
+            [int(TIPS["total_bill"].between(20, 30).sum())],
+        ),
+        (
+            "How many countries had a population over 0.1 billion in 2007? {gapminder}",
+            [int((IN_2007["pop"] > 1e8).sum())],
+        ),
+        (
+            "Which country has the largest population in {gapminder}?",
+            ["China", 2007, int(IN_2007["pop"].max())],
+        ),
+        (
+            "What percentage of the cabin values are missing in {titanic}?",
+            [100 * TITANIC["Cabin"].isna().mean()],
+        ),
+        (
+            "What percentage of rows have missing values in {titanic}?",
+            [100 * TITANIC.isna().any(axis=1).mean()],
+        ),
+        (
+            "How many missing values are there in each column of {titanic}?",
+            [int(TITANIC[name].isna().sum()) for name in ("Age", "Cabin")],
+        ),
+    ],
+)
+def test_what_is_asked_in_words_that_a_column_abbreviates_is_right(
+    question: str, facts: Any
+) -> None:
+    check(question, *(int(f) if isinstance(f, np.integer) else f for f in facts))
+
+
+def test_the_most_passengers_are_at_the_port_that_is_named_first() -> None:
+    assert ask("Which port had the most passengers in {titanic}?").startswith("S has")
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("What is the total population in {gapminder}?", "does not add up"),
+        ("Which continent has the largest population in {gapminder}?", "does not add up"),
+        ("What percentage of values are missing in {titanic}?", "which share of all the rows"),
+        ("Which countries are older than 5 in {gapminder}?", "“older” and “5” mean"),
+    ],
+)
+def test_what_would_be_a_wrong_number_is_refused(question: str, reason: str) -> None:
+    said = ask(question)
+    assert said.startswith("I cannot answer")
+    assert reason in said
+
+
+def test_the_oldest_by_a_year_is_the_one_of_the_first() -> None:
+    cars = pd.DataFrame(
+        {"car": [f"c{n}" for n in range(60)], "year": [1950 + n for n in range(60)]}
+    )
+    said = ask_about("Which is the oldest car in {cars}?", frames={"cars": cars}).text
+    assert said.startswith("c0 has")
+
+
+def test_a_plot_over_time_has_the_years_along_its_axis() -> None:
+    answer = ask_about("plot life expectancy over time by continent in {gapminder}", frames=FRAMES)
+    assert "line plot" in answer.text
+    assert "by year and continent" in answer.text
+    assert "pivot_table(index='year', columns='continent'" in answer.approved[0]

@@ -7,6 +7,7 @@ means has to be in that query, too: see :func:`neglected_word`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from msgspec.structs import replace
 
@@ -89,6 +90,20 @@ class Asked:
         """Whether a column holds what can be added up or averaged."""
         column = self.frame.column(name)
         return column.numeric or column.binary
+
+    @property
+    def year(self) -> str:
+        """The column of years, "" without one."""
+        return next((c.name for c in self.frame.columns if "year" in parts_of(c.name)), "")
+
+    def one_each(self, by: Sequence[Key], where: Sequence[Condition]) -> bool:
+        """Whether a group has one of the rows that are meant, as a country has in a year."""
+        said = [key.column for key in by if not key.period]
+        if len(said) == 1 and self.frame.is_key(said[0]):
+            return True
+        said += [c.column for c in where if c.operator == "==" and not c.part]
+        counts = [self.frame.column(name).different or 0 for name in dict.fromkeys(said)]
+        return bool(by) and prod(counts) == self.frame.size
 
     def only(self) -> tuple[str, ...]:
         """The one column of numbers, if there is but one."""
@@ -229,7 +244,10 @@ class Asked:
             ends = word.endswith("est") or (wetter and word.endswith("er"))
             if ends and (known := adjective(word)):
                 token.role = "superlative"
-                return order_of(known[0]), word, self.reading.measured(known[1])
+                measured = self.reading.measured(known[1])
+                ages = tuple(name for name in measured if not self.reading.is_year(name))
+                older = "year" in known[1] and measured and not ages
+                return order_of(known[0] != bool(older)), word, ages or measured
         return "", "", ()
 
     def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
@@ -329,7 +347,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return allowed or bool(query.subjects or query.by) or len(query.measures) > 1
     if word in _COLUMNS:
         beside = {t.role for t in asked.tokens[max(0, index - 1) : index + 2]}
-        counted = query.kind == "missing" and reading.says(COUNT)
+        each = before in _EACH or before == "by"
+        counted = query.kind == "missing" and reading.says(COUNT) and not each
         told = query.kind in ("shape", "summary", "show", "missing", "correlation", "plot")
         return bool(beside & {"column", "part"}) or (told and not counted)
     if word in LATEST - {"recent", "current"}:

@@ -83,6 +83,7 @@ PERIODS: dict[str, Period] = {
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3}
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBERS = {w: n for n, w in enumerate(_NUMBERS, 2)}
+SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 UNITS = word_set(
     "mm cm m km g kg lb lbs usd eur gbp pct percent c f mph kmh s sec ms hours hour years year "
     "euros dollars degrees grams meters metres old"
@@ -130,6 +131,7 @@ _SAME = [
         "salary wage pay income",
         "department dept team",
         "score rating grade mark",
+        "embarked port",
     )
 ]
 SYNONYMS: dict[str, set[int]] = {}
@@ -140,6 +142,9 @@ ALIASES = {
     "max": {"maximum", "max", "high"},
     "min": {"minimum", "min", "low"},
     "avg": {"average", "mean"},
+    "pop": {"population"},
+    "exp": {"expectancy", "experience"},
+    "percap": {"capita"},
 }
 _FEMALE, _MALE = word_set("female f woman"), word_set("male m man")
 VALUES_SAME = {
@@ -165,7 +170,9 @@ CHARTS = {
 # What is added up rather than averaged where nothing is said.
 ADDED = word_set(
     "revenue sales amount units quantity qty cost costs profit income turnover spend spending "
-    "precipitation rain rainfall snow snowfall population budget orders visits clicks goals points "
-    "volume passengers expenses earnings sold count downloads views cases deaths births "
+    "precipitation rain rainfall snow snowfall population pop budget orders visits clicks goals "
+    "points volume passengers expenses earnings sold count downloads views cases deaths births "
     "rides trips tickets visitors riders"
 )
+# What is there at a time, so that those of several times are not added up.
+STOCKS = word_set("population pop inhabitants")

@@ -32,6 +32,7 @@ from .data_words import (
     SHRINK,
     SORT,
     STATISTICS,
+    STOCKS,
     SUMMARY,
     THAN,
     UNITS,
@@ -89,6 +90,8 @@ class _Question(Asked):
             return f"I cannot tell what {names} {means} in `{self.frame.name}`"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
+        if unadded := self._unadded(found):
+            return f"`{unadded}` of several years does not add up: name one"
         if unused := self._unused(found):
             return f"I cannot tell what `{unused}` has to do with it"
         if neglected := neglected_word(self, found):
@@ -115,6 +118,8 @@ class _Question(Asked):
         if without or says(MISSING):
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
+            if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
+                return "I tell which share of all the rows lacks a value of one column, or any"
             return Query("missing", columns, "count" if rows else "sum", where=where)
         if says(RELATION):
             named = [c for t in self.tokens if t.role == "column" for c in t.columns]
@@ -177,6 +182,16 @@ class _Question(Asked):
         if not self.named:
             return Query("summary")
         return self._distinct(where)
+
+    def _unadded(self, query: Query) -> str:
+        """A column that is added up over times that each have all of it, "" without one."""
+        times = {self.year, self.frame.date.name if self.frame.date else ""} - {""}
+        told = {key.column for key in query.by} | {
+            c.column for c in query.where if c.operator == "=="
+        }
+        if query.kind not in ("aggregate", "plot") or query.statistic != "sum" or times <= told:
+            return ""
+        return next((m for m in query.measures if STOCKS & set(parts_of(m))), "")
 
     def _unused(self, query: Query) -> str:
         """A column or value that was named and is not in the query, "" if there is none."""
@@ -272,8 +287,9 @@ class _Question(Asked):
         where = self.where(self.values)
         others = [name for name in self.named if name not in numbers]
         over = said & {"over", "time", "trend"}
-        if over and frame.date and not any(k.column == frame.date.name for k in by):
-            by = (Key(frame.date.name), *by)
+        when = frame.date.name if frame.date else self.year
+        if over and when and not any(k.column == when for k in by):
+            by = (Key(when), *by)
         by = by or tuple(Key(name) for name in others[:1])
         against = said & {"against", "vs", "versus"}
         for token in self.tokens:
@@ -299,7 +315,7 @@ class _Question(Asked):
             if not numbers:
                 return "there is no column of numbers to plot"
         # The time goes along the axis, and groups are lines of their own.
-        by = tuple(sorted(by, key=lambda key: not frame.column(key.column).dated))[:2]
+        by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
         if len(by) == 2 and numbers and self.default(numbers) == "sum":
             by = (self._by_month(by[0]), by[1])
         statistic: Statistic = "count"
@@ -307,9 +323,7 @@ class _Question(Asked):
             one_each = by[0].period == "" and frame.is_key(by[0].column)
             plain = one_each or (len(by) == 2 and not any(key.period for key in by))
             statistic = self.statistic or ("mean" if plain else self.default(numbers))
-        chart = "" if chart == "line" else chart or (
-            "" if frame.column(by[0].column).dated else "bar"
-        )  # fmt: skip
+        chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
         return Query("plot", numbers, statistic, by, where, chart=chart)
 
     def _by_month(self, key: Key) -> Key:
@@ -345,7 +359,7 @@ class _Question(Asked):
                 wants=wants,
                 word=self.superlative,
             )
-        year = next((c.name for c in frame.columns if "year" in parts_of(c.name)), "")
+        year = self.year
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
         usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
@@ -569,7 +583,7 @@ class _Question(Asked):
             is_named = is_named and not self._are_rows_after(column.name)
             bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
             amounts = any(frame.column(name).numeric for name in bounds)
-            if grouping and is_named and amounts and not frame.is_key(column.name):
+            if grouping and is_named and amounts and not self.one_each((Key(column.name),), where):
                 return f"I count no `{column.name}` by the amounts that its rows come to"
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
@@ -664,6 +678,9 @@ class _Question(Asked):
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
+        stock = STOCKS & set(parts_of(measures[0])) and not self.statistic
+        if stock and self.year and self.one_each((*by, Key(self.year)), ()):
+            return rows  # the most in any year
         totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
         statistic = self.statistic or totals
         return Query(

@@ -8,7 +8,7 @@ be to another question.
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import day_name, monthrange
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, cast
@@ -37,6 +37,7 @@ from .data_words import (
     PLOT,
     RANGE,
     RELATION,
+    SCALES,
     SHAPE,
     SHARE,
     SHOW,
@@ -55,7 +56,8 @@ from .queries import MONTHS, Condition, Operator, Part
 from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
-    r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
+    r"`[^`\n]+`|\d{4}-\d\d-\d\d|per[ -]capita\b|"
+    r"[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -66,12 +68,13 @@ _BEFORE_VALUE = word_set(
     "and or nor come came live lives belong"
 )
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+_WEEKDAYS = {name.lower() for name in day_name}
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 # Words that say what to do and change nothing where something else is done, by kind of query.
 _ALWAYS = SHOW | COUNT | EACH | AFTER_VERB
 _DOES: dict[str, frozenset[str]] = {
     "plot": PLOT | THAN,
-    "missing": MISSING,
+    "missing": MISSING | SHARE,
     "values": DISTINCT,
     "correlation": RELATION | THAN,
     "growth": GROWTH | SHRINK,
@@ -212,6 +215,11 @@ class Reading:
     def _columns_of(self, words: Sequence[str], start: int) -> tuple[str, ...]:
         """The columns that words name together."""
         single = len(words) == 1
+        # "The average total bill" is one of a column of that name.
+        lead = self.word(start - 1) in STATISTICS or self.word(start - 1) in UP | DOWN
+        if not single and lead and words[0] in STATISTICS:
+            named = [c.name for c in self.frame.columns if parts_of(c.name) == list(words)]
+            return tuple(named)
         if any(w in FILLERS or w in EACH for w in (words[0], words[-1])):
             before = self.word(start - 1)
             asked = before in EACH or before in ("which", "what")
@@ -432,25 +440,31 @@ class Reading:
             if column is None:
                 self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
                 continue
-            value = float(token.word) if "." in token.word else int(token.word)
+            after = index + 1
             token.role, token.columns = "compared", (column,)
-            self.conditions.append(Condition(column, operator, value))
+            self.conditions.append(Condition(column, operator, self._number(index)))
             for i in range(start, index):
                 if not self.tokens[i].role:
                     self.tokens[i].role = "operator"
             if self.word(start) == "between" and self.word(index + 1) == "and":
                 following = index + 2
                 if self.is_free(following) and self.tokens[following].text[0].isdigit():
-                    upper = self.tokens[following]
-                    upper.role = "compared"
-                    high = float(upper.word) if "." in upper.word else int(upper.word)
+                    self.tokens[following].role = "compared"
+                    high = self._number(following)
                     self.conditions.append(Condition(column, "<=", high))
+                    after = following + 1
             if self.word(index + 1) == "or" and start == index:
                 self.tokens[index + 1].role = self.tokens[index + 2].role = "operator"
-            after = index + 1
-            while self.word(after) in UNITS and self.is_free(after):
+            while self.word(after) in UNITS | SCALES.keys() and self.is_free(after):
                 self.tokens[after].role = "unit"
                 after += 1
+
+    def _number(self, index: int) -> int | float:
+        """The number there: "1.5 million" is 1500000."""
+        text, scale = self.word(index), SCALES.get(self.word(index + 1), 1)
+        number = float(text) if "." in text else int(text)
+        scaled = number * scale
+        return int(scaled) if scale > 1 and scaled == int(scaled) else scaled
 
     def _operator(self, index: int) -> tuple[Operator | None, int]:
         """The comparison before a number, and where it begins."""
@@ -481,8 +495,8 @@ class Reading:
         for i in range(start, index):
             known = adjective(self.word(i))
             named = self.measured(known[1]) if known else ()
-            if named:
-                return named[0]
+            if named:  # "older than 5" tells nothing of a year
+                return None if self.is_year(named[0]) else named[0]
         near = [*range(start - 1, -1, -1), *range(index + 1, len(self.tokens))]
         for i in near:
             token = self.tokens[i]
@@ -564,6 +578,10 @@ class Reading:
             and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in named)
         ]
         return tuple(found)
+
+    def is_year(self, name: str) -> bool:
+        """Whether a column says in which year, so that what is older has less of it."""
+        return "year" in parts_of(name) and "age" not in parts_of(name)
 
     def named_like(self, *names: str) -> tuple[str, ...]:
         """The columns of numbers that have one of these words in their names, by these words."""
@@ -651,6 +669,7 @@ def _day(date: Column) -> Part:
 
 def _token(text: str) -> Token:
     word = text.lower().replace("’", "'")
+    word = word.removeprefix("per ").removeprefix("per-")  # of "per capita", which groups nothing
     if word.endswith("'s") and word not in ("it's", "what's", "that's", "there's"):
         word = word[:-2]
     if word[0].isdigit() and not _DATE.fullmatch(word):
@@ -663,6 +682,8 @@ def _alike(value: str, said: str) -> bool:
     value, said = value.lower(), said.lower()
     if value == said or (value.isalpha() and stem(value) == stem(said)):
         return True
+    if len(value) >= 3 and said.removesuffix("s") in _WEEKDAYS and said.startswith(value):
+        return True  # "Thur"
     root = said.removesuffix("y")
     doubled = root[:-1] if root[-1:] == root[-2:-1] else root
     return said.endswith("y") and len(value) >= 3 and value in (root, doubled)

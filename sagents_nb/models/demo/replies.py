@@ -13,6 +13,7 @@ from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
 from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of
+from .reading import parts_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
@@ -597,16 +598,17 @@ def _over_time(query: Query, rows: list[Row]) -> str:
 def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     count = int(rows[0]["rows"])
     where = _where(query)
+    share = f" ({_percent(count / frame.size)})" if frame.size and not where else ""
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`."
+        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`{share}."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
         return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
     gaps = "" if where else f" {_gaps(columns)}"
-    return f"{_of_all(count, frame)}{where} lack a value.{gaps}"
+    return f"{_of_all(count, frame)}{where} lack a value{share}.{gaps}"
 
 
 def _values(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -656,7 +658,7 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         return f"{which}: {', '.join(held[:8])}."
     label = query.by[0].column if query.by else first
     labels = dict.fromkeys(_name(row[label]) for row in best) if label else {}
-    names = _some([*labels], cut)
+    names = _some([*labels], cut) if labels else ""
     if query.by and frame.column(label).numeric:
         names = f"`{label}` {names}"
     lead = "highest" if query.order == "descending" else "lowest"
@@ -710,11 +712,13 @@ def _telling(query: Query, frame: Frame) -> str:
 def _kept(query: Query, frame: Frame) -> list[str]:
     """The columns that tell a row from others: what names it, and some more."""
     fixed = {c.column for c in query.where}
-    others = [c for c in frame.columns if c.name not in fixed and not c.numeric]
+    years = [c for c in frame.columns if c.numeric and "year" in parts_of(c.name)]
+    others = [c for c in frame.columns if not c.numeric or c in years]
+    others = [c for c in others if c.name not in fixed]
     named = [c for c in others if "name" in c.name.lower()]
     keys = [c for c in others if frame.is_key(c.name)]
     dates = [c for c in others if c.dated]
-    found = [c.name for c in [*named, *keys, *dates, *others]]
+    found = [c.name for c in [*named, *keys, *dates, *years, *others] if c in others]
     return list(dict.fromkeys(found))[:4]
 
 
