@@ -262,3 +262,130 @@ def test_a_plot_over_time_has_the_years_along_its_axis() -> None:
     assert "line plot" in answer.text
     assert "by year and continent" in answer.text
     assert "pivot_table(index='year', columns='continent'" in answer.approved[0]
+
+
+FARES = sorted(TITANIC["Fare"], reverse=True)
+LENGTHS = sorted(IRIS["petal_length"].unique(), reverse=True)
+PEOPLE = IN_2007.sort_values("pop", ascending=False)
+
+
+@pytest.mark.parametrize(
+    ("question", "lead", "facts"),
+    [
+        ("What is the second highest fare in {titanic}?", "Braund", FARES[:2]),
+        ("second longest petal length in {iris}", "The second highest", LENGTHS[:2]),
+        (
+            "Which country had the 3rd largest population in 2007? {gapminder}",
+            f"{PEOPLE['country'].iloc[2]} has the third highest",
+            [int(number) for number in PEOPLE["pop"].head(3)],
+        ),
+        (
+            "Which day had the second lowest average tip in {tips}?",
+            f"{TIPS.groupby('day')['tip'].mean().nsmallest(2).index[1]} has the second lowest",
+            [*TIPS.groupby("day")["tip"].mean().nsmallest(2)],
+        ),
+        ("Which sex has the third highest survival rate in {titanic}?", "I cannot tell", []),
+        ("second highest tip of each day in {tips}", "I cannot answer", []),
+    ],
+)
+def test_a_later_place_of_a_ranking_is_told_with_those_before_it(
+    question: str, lead: str, facts: Any
+) -> None:
+    said = ask(question)
+    assert said.startswith(lead)
+    assert all(gives(said, fact) for fact in facts), said
+
+
+def test_a_later_place_counts_values_and_tells_how_many_rows_have_those_before_it() -> None:
+    ages = pd.DataFrame({"age": [70] * 3 + [60] * 2 + list(range(55))})
+    said = ask_about("What is the second highest age in {ages}?", frames={"ages": ages}).text
+    assert said == "The second highest `age` is 60, in 2 rows.\n\nBefore it is 70 (3 rows)."
+
+
+def _ends(
+    frame: pd.DataFrame, measure: str, by: str, first: int, last: int, statistic: str
+) -> pd.DataFrame:
+    """What groups have in two years, those that grew most first."""
+    table = frame.groupby([by, "year"])[measure].agg(statistic).unstack()[[first, last]]
+    return table.assign(grown=100 * (table[last] / table[first] - 1)).sort_values(
+        "grown", ascending=False
+    )
+
+
+@pytest.mark.parametrize("frames", [FRAMES, {"gapminder": GAPMINDER.iloc[:48]}])
+@pytest.mark.parametrize(
+    ("question", "first", "ends"),
+    [
+        (
+            "Which country's population grew the most in {gapminder}?",
+            "{} grew most in total `pop` from the first year to the last",
+            ("pop", "country", 1952, 2007, "sum"),
+        ),
+        (
+            "Which country grew most in life expectancy from 1972 to 1997 in {gapminder}?",
+            "{} grew most in average `lifeExp` from 1972 to 1997",
+            ("lifeExp", "country", 1972, 1997, "mean"),
+        ),
+        (
+            "growth of GDP per capita by continent in {gapminder}",
+            "Change of average `gdpPercap` from the first year to the last: {}",
+            ("gdpPercap", "continent", 1952, 2007, "mean"),
+        ),
+    ],
+)
+def test_groups_grow_from_year_to_year_of_a_column_of_years(
+    question: str, first: str, ends: Any, frames: Any
+) -> None:
+    right = _ends(frames["gapminder"], *ends)
+    said = ask_about(question, frames=frames).text
+    assert said.startswith(first.format(right.index[0]))
+    assert all(gives(said, fact) for fact in right["grown"].head(3)), said
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "growth of life expectancy by country from 1970 to 1997 in {gapminder}",
+        "How much did life expectancy grow in each continent in 2007? {gapminder}",
+    ],
+)
+def test_a_growth_without_two_years_has_no_number(question: str) -> None:
+    assert "%" not in ask(question)
+
+
+def test_the_growth_of_all_is_told_of_every_year() -> None:
+    totals = GAPMINDER.groupby("year")["pop"].sum()
+    grown = 100 * (totals.iloc[-1] / totals.iloc[0] - 1)
+    check("How much did the population grow in {gapminder}?", *map(int, totals), grown)
+
+
+QUARTERS = pd.DataFrame(
+    {
+        "date": pd.date_range("2024-01-15", periods=90, freq="8D"),
+        "revenue": [100 + 7 * n % 31 for n in range(90)],
+    }
+)
+REVENUE = QUARTERS.groupby(QUARTERS["date"].dt.to_period("Q"))["revenue"].sum()
+ALL_OF = QUARTERS.groupby(QUARTERS["date"].dt.quarter)["revenue"].sum()
+
+
+@pytest.mark.parametrize("rows", [90, 46])
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What was the total revenue in Q3 2024 in {shop}?", ["2024Q3"]),
+        ("total revenue in the second quarter of 2024 in {shop}", ["2024Q2"]),
+        ("Compare the revenue of Q1 and Q3 in 2024 in {shop}", ["2024Q1", "2024Q3"]),
+        ("Did revenue grow from Q1 to Q3 2024 in {shop}?", ["2024Q1", "2024Q2", "2024Q3"]),
+    ],
+)
+def test_a_quarter_is_one_of_its_year(question: str, names: list[str], rows: int) -> None:
+    said = ask_about(question, frames={"shop": QUARTERS.head(rows)}).text
+    assert all(gives(said, int(REVENUE[name])) for name in names), said
+
+
+def test_quarters_of_no_year_are_of_every_year_and_have_no_growth() -> None:
+    said = ask_about("total revenue from Q1 to Q2 in {shop}", frames={"shop": QUARTERS}).text
+    assert gives(said, int(ALL_OF[1] + ALL_OF[2])), said
+    said = ask_about("Did revenue grow from Q1 to Q2 in {shop}?", frames={"shop": QUARTERS}).text
+    assert said == "I cannot tell of which year these quarters are: name it with them."

@@ -211,7 +211,7 @@ def test_a_correlation_is_one_of_the_columns_that_stand_between_and_and() -> Non
         "orders from Acme or in the North in {orders}",
         "which region grew the most in {orders}?",
         "average revenue by week in {staff}",
-        "second highest salary in {staff}",
+        "second highest salary of each dept in {staff}",
         "sbp before minus sbp after in {patients}",
         "share of revenue of Acme and Crown in {orders}",
         "correlation of math and art by sex in {scores}",

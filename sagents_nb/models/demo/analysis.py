@@ -366,6 +366,8 @@ class Analysis:
         if query.kind == "show":
             top = query.top or frame.size
             return list(frame.rows[:top]) if len(frame.rows) >= top else _CUT
+        if query.rank > 1:
+            return "I write a ranking from its first place on"
         rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame) or []
         wanted = query.top or (1 if query.wants == "first" and query.kind == "rows" else None)
         if wanted is None and ran and len(rows) >= SHOWN and query.order:

@@ -23,6 +23,7 @@ from .data_words import (
     MORE,
     NEGATIONS,
     NUMBERS,
+    ORDINALS,
     PERIODS,
     SHARE,
     SHRINK,
@@ -54,6 +55,7 @@ class Asked:
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
+        self.rank = self._place()
         places = {index for index, _ in keys}
         self.by = tuple(dict.fromkeys(key for _, key in keys))
         named = [t for i, t in enumerate(self.tokens) if t.role == "column" and i not in places]
@@ -64,7 +66,7 @@ class Asked:
         statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)
         self.statistic = next((statistic for statistic in statistics if statistic), None)
         several = [c for c in self.where(self.values) if c.operator == "in"]
-        self.compared = tuple(Key(c.column, "" if c.part == "quarter" else c.part) for c in several)
+        self.compared = tuple(Key(c.column, c.part) for c in several)
         self.compared += self.contrasted
         if self.reading.says({"or"}):
             self.compared = ()
@@ -250,6 +252,16 @@ class Asked:
                 return order_of(known[0] != bool(older)), word, ages or measured
         return "", "", ()
 
+    def _place(self) -> int:
+        """The place in a ranking: of "the second highest" it is 2."""
+        roles = [token.role for token in self.tokens]
+        before = roles.index("superlative") - 1 if "superlative" in roles else -1
+        place = ORDINALS.get(self.reading.word(before), 1)
+        if place > 1 and self.reading.is_free(before):
+            self.tokens[before].role = "number"
+            return place
+        return 1
+
     def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
         """Whether more is said to be there, the word, and the columns that it is about."""
         for index, token in enumerate(self.tokens):
@@ -326,7 +338,7 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
     token, reading = asked.tokens[index], asked.reading
     word, before = token.word, reading.word(index - 1)
     if token.role == "number":
-        return query.top is not None
+        return query.top is not None or query.rank == ORDINALS.get(word)
     if word in STATISTICS:
         return _computes(query, STATISTICS[word])
     if query.kind == "aggregate" and word in DISTINCT:

@@ -80,7 +80,8 @@ PERIODS: dict[str, Period] = {
     **dict.fromkeys(("weekday", "weekdays"), "weekday"),
     **dict.fromkeys(("hour", "hours", "hourly"), "hour"),
 }
-ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3}
+ORDINAL_NAMES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+ORDINALS = {w: n for n, w in enumerate(ORDINAL_NAMES, 1)}
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBERS = {w: n for n, w in enumerate(_NUMBERS, 2)}
 SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}

@@ -94,6 +94,7 @@ class Query(msgspec.Struct, frozen=True):
     # Words that were taken for the rows, without a sign that they are.
     assumed: tuple[str, ...] = ()
     that: tuple[Condition, ...] = ()
+    rank: int = 1  # which place of a ranking is wanted: 2 for the second highest value
 
     @property
     def value(self) -> str:
@@ -114,7 +115,7 @@ class Query(msgspec.Struct, frozen=True):
     def most(self) -> int:
         """How many of the rows in an order are looked at: some more, as they may be ties."""
         if self.kind == "rows":
-            return max(self.top or 1, 5) + (SHOWN if self.order else 0)
+            return max(self.top or 1, 5, self.rank) + (SHOWN if self.order else 0)
         return (self.top or 0) + SHOWN
 
 
@@ -306,6 +307,8 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
         if not joined(query, frame):
             names = [*(key.column for key in query.by), *query.measures]
             return [{name: row[name] for name in names} for row in rows]
+    if query.kind == "change" and len(query.by) == 2:
+        return _ends(query, rows)
     found: list[Row] = []
     for held, members in _groups(query.by, rows).items() if query.by else [((), list(rows))]:
         row: Row = {key.label: v for key, v in zip(query.by, held, strict=True)}
@@ -322,6 +325,29 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
             row |= {m: computed(query.statistic, [r[m] for r in members]) for m in query.measures}
         found.append(row)
     return _ordered(found, query.value, query) if query.kind == "aggregate" else found
+
+
+def years_of(query: Query) -> tuple[int, ...]:
+    """The first and the last year of a change of groups that are named, () for those there are."""
+    year = query.by[-1].column
+    named = (c.value for c in query.where if c.column == year and c.operator == "in")
+    return tuple(next(named, ()))
+
+
+def _ends(query: Query, rows: Sequence[Row]) -> list[Row]:
+    """Of each group what it has in the first year and in the last, where it has both."""
+    (measure,), (group, _) = query.measures, query.by
+    values = {
+        held: computed(query.statistic, [row[measure] for row in members])
+        for held, members in _groups(query.by, rows).items()
+    }
+    years = sorted({held[1] for held in values})
+    first, last = years_of(query) or (years[0], years[-1]) if years else (0, 0)
+    found = [
+        {group.label: name, "first": values.get((name, first)), "last": values.get((name, last))}
+        for name in dict.fromkeys(held[0] for held in values)
+    ]
+    return [row for row in found if None not in row.values()] if first != last else []
 
 
 def joined(query: Query, frame: Frame) -> bool:
@@ -484,6 +510,11 @@ class _Code:
                 if joined(query, self.frame):
                     return [f"[{names!r}]", ".dropna()", *self.grouped(), ".to_csv()"]
                 return [f"[{names!r}]", ".to_csv(index=False)"]
+            case "change" if len(query.by) == 2:
+                years = [*years_of(query)]
+                picked = f".reindex(columns={years})" if years else ".iloc[:, [0, -1]]"
+                named = ".set_axis(['first', 'last'], axis=1)"
+                return [*self.grouped(), ".unstack()", picked, named, ".dropna()", ".to_csv()"]
             case "change":
                 date = self.frame.date
                 steps = [f".sort_values({date.name!r})"] if date else []

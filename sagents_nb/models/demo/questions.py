@@ -90,6 +90,8 @@ class _Question(Asked):
             return f"I cannot tell what {names} {means} in `{self.frame.name}`"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
+        if found.wants == "first" and found.order and found.kind in ("rows", "aggregate"):
+            found = replace(found, rank=self.rank)
         if unadded := self._unadded(found):
             return f"`{unadded}` of several years does not add up: name one"
         if unused := self._unused(found):
@@ -366,7 +368,11 @@ class _Question(Asked):
         measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
         if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
             return "I cannot tell which column has grown"
-        groups = tuple(k for k in by if not k.period and not frame.column(k.column).dated)[:1]
+        groups = tuple(
+            k for k in by if not k.period and not frame.column(k.column).dated and k.column != year
+        )[:1]
+        if groups and year and not frame.date:
+            return self._grown_by_year(groups, measures[0], where, direction, wants)
         if groups and self.default(measures) == "sum":
             return "I tell the growth of groups from first value to last, and of no totals"
         if groups and frame.date and not self.years:
@@ -385,8 +391,8 @@ class _Question(Asked):
         periods = tuple(key for key in by if key.period)
         if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
-        if self.reading.of_months and frame.date and not periods:
-            periods = (Key(frame.date.name, "month"),)
+        if self.reading.of_part and frame.date and not periods:
+            periods = (Key(frame.date.name, self.reading.of_part),)
         key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
         if len(self.years) > 1:
             part: Part = "year" if key.period else ""
@@ -399,6 +405,37 @@ class _Question(Asked):
             where = (*kept, *ends_of)
         return Query(
             "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
+        )
+
+    def _grown_by_year(
+        self,
+        groups: tuple[Key, ...],
+        measure: str,
+        where: tuple[Condition, ...],
+        order: Order,
+        wants: Wants,
+    ) -> Query | str:
+        """The growth of groups from the first year to the last one, or between two."""
+        year = self.year
+        ends = tuple(sorted(set(self.years)))[:: max(1, len(set(self.years)) - 1)]
+        if len(ends) == 2:
+            where = (
+                *(c for c in where if c.column != year),
+                Condition(year, "in", ends),
+            )
+        elif self.frame.column(year).different == 1 or any(
+            c.column == year and c.operator == "==" for c in where
+        ):
+            return "a growth needs two years"
+        return Query(
+            "change",
+            (measure,),
+            self.statistic or self.default((measure,)),
+            (*groups, Key(year)),
+            where,
+            order,
+            wants=wants,
+            word=self.superlative,
         )
 
     def _shared(self) -> Query | str:
@@ -669,7 +706,7 @@ class _Question(Asked):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)
         if not by:
-            asked = self.top or says(_WHICH - {"what"} | {"row"}) or self.statistic
+            asked = self.top or self.rank > 1 or says(_WHICH - {"what"} | {"row"}) or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
             plain = Query("aggregate", measures, extreme, (), where)
             return rows if asked or keyed else plain

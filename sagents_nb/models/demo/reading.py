@@ -11,7 +11,7 @@ import re
 from calendar import day_name, monthrange
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from .data_words import (
     MISSING,
     MORE,
     NEGATIONS,
+    ORDINAL_NAMES,
     ORDINALS,
     PERIODS,
     PLOT,
@@ -57,9 +58,11 @@ from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
     r"`[^`\n]+`|\d{4}-\d\d-\d\d|per[ -]capita\b|"
-    r"[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
+    r"[1-8](?:st|nd|rd|th)\b|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
+_QUARTER = re.compile(r"q[1-4]")
+_ORDINAL = re.compile(r"[1-8](?:st|nd|rd|th)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
@@ -134,8 +137,9 @@ def fit_of(part: str, word: str) -> int:
 class Reading:
     """A question about a frame, word by word.
 
-    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_months`` whether it
-    says from which month to which; ``reason`` is what could not be read, "" if all could.
+    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_part`` what it says
+    from which to which, be it months or quarters; ``reason`` is what could not be read, "" if all
+    could.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -144,7 +148,7 @@ class Reading:
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
-        self.of_months = False
+        self.of_part: Literal["", "month", "quarter"] = ""
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
@@ -338,9 +342,34 @@ class Reading:
             following = moments[number + 1] if number + 1 < len(moments) else None
             if self.is_free(moment.start):
                 self._mark_moment(moment, following, cast(Column, date))
+        if date:
+            self._mark_quarters(date)
         for index, token in enumerate(self.tokens):
             if not token.role and _YEAR.fullmatch(token.text):
                 self._mark_year(index, token, date)
+
+    def _mark_quarters(self, date: Column) -> None:
+        """Quarters such as "Q1" and "the first quarter", be it as the ends of a time."""
+        found: list[tuple[int, int]] = []  # where one ends, and which it is
+        for index, token in enumerate(self.tokens):
+            if token.role:
+                continue
+            number = int(token.word[1]) if _QUARTER.fullmatch(token.word) else 0
+            place = ORDINALS.get(self.word(index - 1), 0)
+            if token.word == "quarter" and place <= 4 and self.is_free(index - 1):
+                number = place
+                self.tokens[index - 1].role = "date" if place else ""
+            if number:
+                token.role = "date"
+                found.append((index, number))
+        numbers = [number for _, number in found]
+        joins = set(self.words[found[0][0] : found[1][0]]) if len(found) == 2 else set()
+        if joins & {"to", "until", "through", "till"} and numbers == sorted(numbers):
+            self.of_part = "quarter"
+            self.conditions.append(Condition(date.name, ">=", numbers[0], "quarter"))
+            self.conditions.append(Condition(date.name, "<=", numbers[1], "quarter"))
+            return
+        self.conditions += [Condition(date.name, "==", number, "quarter") for number in numbers]
 
     def _moments(self) -> list[_Moment]:
         """The days and months that are named, in their order."""
@@ -384,7 +413,7 @@ class Reading:
             first = replace(first, year=last.year - (first.month > last.month))
         if first.month and last.month and not last.year and first.month > last.month:
             self.reason = self.reason or "I cannot tell of which years these months are"
-        self.of_months = bool(first.month and last.month)
+        self.of_part = "month" if first.month and last.month else ""
         self._mark_end(first, ">=", True, date)
         self._mark_end(last, "<=", False, date)
         self.tokens[first.start - 1].role = self.tokens[last.start - 1].role = "operator"
@@ -674,6 +703,8 @@ def _token(text: str) -> Token:
         word = word[:-2]
     if word[0].isdigit() and not _DATE.fullmatch(word):
         word = word.replace(",", "")
+    if _ORDINAL.fullmatch(word):
+        word = text = ORDINAL_NAMES[int(word[0]) - 1]
     return Token(text, word.strip("`"))
 
 

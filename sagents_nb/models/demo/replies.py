@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from ...transcript import spanned
+from .data_words import ORDINAL_NAMES
 from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
-from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of
+from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of, years_of
 from .reading import parts_of
 
 _SHOWN = 10  # rows of a table
@@ -24,11 +25,38 @@ _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top
 
 def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The answer, in Markdown, and which words of the question were taken for the rows."""
-    said = _reply(query, list(rows), frame)
+    said = _placed(query, list(rows), frame) if query.rank > 1 else _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     said += _gaps_of_others(query, frame)
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
     return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
+
+
+def _placed(query: Query, rows: list[Row], frame: Frame) -> str:
+    """The answer for a later place of a ranking, and which values are before it."""
+    column = query.value
+    ahead: list[tuple[Any, int]] = []
+    known = [row for row in rows if row.get(column) is not None]
+    while known and len(ahead) < query.rank - 1:
+        same = [row for row in known if _same(row, known[0], column)]
+        ahead.append((known[0][column], len(same)))
+        known = known[len(same) :]
+    place = ORDINAL_NAMES[query.rank - 1]
+    if not known:
+        few = "the rows that I looked at have" if len(rows) == query.most else "there are"
+        return f"I cannot tell the {place} of `{column}`{_where(query)}: {few} no more values."
+    noun = "groups" if query.by and query.kind == "aggregate" else "rows"
+    shares = query.shares_rows or (bool(query.measures) and frame.column(column).binary)
+    number = _percent if shares and query.statistic == "mean" else _number
+    before = listed([number(v) + (f" ({n} {noun})" if n > 1 else "") for v, n in ahead])
+    are = "is" if len(ahead) == 1 else "are"
+    return f"{_reply(query, known, frame)}\n\nBefore it {are} {before}."
+
+
+def _lead(query: Query) -> str:
+    """The place of a ranking that is told: "highest", "second lowest"."""
+    place = f"{ORDINAL_NAMES[query.rank - 1]} " if query.rank > 1 else ""
+    return place + ("highest" if query.order == "descending" else "lowest")
 
 
 def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -219,23 +247,31 @@ def _told(conditions: Sequence[Condition], query: Query) -> str:
     said = []
     groups = {key.column for key in query.by}
     for several in (c for c in conditions if c.operator == "in" and c.column not in groups):
-        names = [MONTHS[v - 1] if several.part == "month" else _name(v) for v in several.value]
+        names = [_part(v, several.part) for v in several.value]
         either = f"{', '.join(names[:-1])} or {names[-1]}"
         on = "on" if several.part == "day" else "in"
         said.append(f"{on} {either}" if several.part else f"with `{several.column}` {either}")
     if "month" in dates:
         said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
+    elif "quarter" in dates:
+        said.append(f"in Q{dates['quarter']} {dates.get('year', '')}".strip())
     elif "year" in dates:
         said.append(f"in {dates['year']}")
     if "day" in dates:
         said.append(f"on {dates['day']}")
     when = {">": "after", ">=": "from", "<": "before", "<=": "up to", "!=": "not in"}
     for ends in (c for c in conditions if c.part and c.operator in when):
-        value = MONTHS[ends.value - 1] if ends.part == "month" else ends.value
-        said.append(f"{when[ends.operator]} {value}")
+        said.append(f"{when[ends.operator]} {_part(ends.value, ends.part)}")
     if others := [_condition(c) for c in conditions if not c.part and c.operator != "in"]:
         said.append(f"with {listed(others)}")
     return "".join(f" {text}" for text in said)
+
+
+def _part(value: Any, part: str) -> str:
+    """A month, a quarter or another part of a date as people name it."""
+    if part == "month":
+        return str(MONTHS[value - 1])
+    return f"Q{value}" if part == "quarter" else _name(value)
 
 
 def _condition(condition: Condition) -> str:
@@ -305,6 +341,7 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
     single = len(query.measures) <= 1 and query.wants != "difference" and not cut
     if (
         single
+        and query.rank == 1
         and len(rows) > max(query.top or 1, 1)
         and all(_same(row, rows[0], column) for row in rows)
     ):
@@ -322,8 +359,8 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         ahead = listed(
             [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
         )
-        word = query.word if query.word not in _COMMON else ""
-        lead = "highest" if query.order == "descending" else "lowest"
+        word = query.word if query.word not in _COMMON and query.rank == 1 else ""
+        lead = _lead(query)
         against = f", before {ahead}" if ahead else ""
         value = f"{number(first[column])}{against}"
         sentence = f"{names} {'have' if ties else 'has'} the {lead} {what}{where}: {value}."
@@ -490,6 +527,10 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         return "There are no two values to compare."
     label, where = query.by[0].label if query.by else "", _where(query)
     measure = "" if query.kind == "growth" else f" `{query.measures[0]}`"
+    if query.kind == "change" and len(query.by) == 2:
+        ends = years_of(query)
+        measure = f" {said(query)}"
+        where += f" from {ends[0]} to {ends[1]}" if ends else " from the first year to the last"
     falling = query.order == "ascending"
 
     def ratio(row: Row) -> float:
@@ -562,7 +603,11 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
             if len(lines) <= 6
             else f"{sentence}.\n\n{markdown_table(table, _SHOWN)}"
         )
-    return f"Change of{measure} from first to last: {listed(lines[:12])}."
+    when = where if len(query.by) == 2 else " from first to last"
+    lead = f"Change of{measure}{when}"
+    if len(lines) > 12:
+        return f"{lead}:\n\n{markdown_table(table, _SHOWN)}"
+    return f"{lead}: {listed(lines)}."
 
 
 def _yes(query: Query, first: Any, last: Any) -> str:
@@ -581,8 +626,9 @@ def _over_time(query: Query, rows: list[Row]) -> str:
     first, last = rows[0], rows[-1]
     parts = {c.part for c in query.where}
     years = {_label(row[label])[:4] for row in rows}
-    if "month" in parts and "year" not in parts and len(years) > 1:
-        return "I cannot tell of which year these months are: name it with them."
+    for part in ("month", "quarter"):
+        if part in parts and "year" not in parts and len(years) > 1:
+            return f"I cannot tell of which year these {part}s are: name it with them."
     if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
         sentence = f"{said(query)} was {_number(first[column])} in {_name(first[label])}"
         return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
@@ -661,7 +707,7 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     names = _some([*labels], cut) if labels else ""
     if query.by and frame.column(label).numeric:
         names = f"`{label}` {names}"
-    lead = "highest" if query.order == "descending" else "lowest"
+    lead = _lead(query)
     told = {
         k: dict.fromkeys(_name(_cell(row[k])) for row in best if row[k] is not None) for k in keep
     }
