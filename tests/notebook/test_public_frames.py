@@ -389,3 +389,86 @@ def test_quarters_of_no_year_are_of_every_year_and_have_no_growth() -> None:
     assert gives(said, int(ALL_OF[1] + ALL_OF[2])), said
     said = ask_about("Did revenue grow from Q1 to Q2 in {shop}?", frames={"shop": QUARTERS}).text
     assert said == "I cannot tell of which year these quarters are: name it with them."
+
+
+ABOVE = IN_2007[IN_2007["lifeExp"] > IN_2007["lifeExp"].mean()]
+WOMEN = TITANIC[TITANIC["Sex"] == "female"]
+
+
+@pytest.mark.parametrize("rows", [300, 48])
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (
+            "How many passengers paid more than the average fare in {titanic}?",
+            lambda f: int((f["Fare"] > f["Fare"].mean()).sum()),
+        ),
+        (
+            "How many passengers in third class paid less than the median fare in {titanic}?",
+            lambda f: int(((f["Fare"] < f["Fare"].median()) & (f["Pclass"] == 3)).sum()),
+        ),
+        (
+            "survival rate of passengers with an above average fare in {titanic}",
+            lambda f: 100 * f[f["Fare"] > f["Fare"].mean()]["Survived"].mean(),
+        ),
+        (
+            "What percentage of women were older than average in {titanic}?",
+            lambda f: 100 * (f[f["Sex"] == "female"]["Age"] > f["Age"].mean()).mean(),
+        ),
+    ],
+)
+def test_rows_are_compared_with_the_average_of_all(question: str, right: Any, rows: int) -> None:
+    frame = TITANIC.head(rows)
+    said = ask_about(question, frames={"titanic": frame}).text
+    assert gives(said, right(frame)), said
+    assert "of all rows" in said
+
+
+def test_the_countries_above_average_in_a_year_are_so_among_those_of_that_year() -> None:
+    said = ask("Which countries are above average in life expectancy in 2007? {gapminder}")
+    assert "over the average of that time" in said
+    assert {name for name in IN_2007["country"] if name in said} == {*ABOVE["country"]}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which species has above average petal length in {iris}?",
+        "Are setosa flowers longer than average in petal length in {iris}?",
+        "Is the tip of Sundays above the average tip of men in {tips}?",
+        "Which countries are above average in life expectancy? {gapminder}",
+    ],
+)
+def test_groups_are_not_compared_with_an_average_of_rows(question: str) -> None:
+    assert ask(question).startswith("I cannot answer")
+
+
+@pytest.mark.parametrize(
+    ("question", "share"),
+    [
+        (
+            "What percentage of bills are over 30 on Sundays in {tips}?",
+            (TIPS[TIPS["day"] == "Sun"]["total_bill"] > 30).mean(),
+        ),
+        (
+            "What percentage of women were older than 40 in {titanic}?",
+            (WOMEN["Age"] > 40).mean(),
+        ),
+        (
+            "What percentage of passengers older than 40 were women in {titanic}?",
+            (TITANIC[TITANIC["Age"] > 40]["Sex"] == "female").mean(),
+        ),
+        (
+            "What percentage of passengers are women in first class in {titanic}?",
+            (TITANIC[TITANIC["Pclass"] == 1]["Sex"] == "female").mean(),
+        ),
+    ],
+)
+def test_a_percentage_is_of_those_that_are_named_and_tells_what_they_are(
+    question: str, share: float
+) -> None:
+    check(question, 100 * share)
+
+
+def test_whether_an_average_is_over_a_number_is_told_by_the_average() -> None:
+    check("Is the average age above 30 in {titanic}?", TITANIC["Age"].mean())

@@ -61,13 +61,15 @@ class Key(msgspec.Struct, frozen=True):
 class Condition(msgspec.Struct, frozen=True):
     """What rows have to be: ``part`` is what counts of a date, "" for all of it.
 
-    The value of "in" is a tuple of those that are allowed.
+    The value of "in" is a tuple of those that are allowed. One with a statistic is compared with
+    that of its column, of all rows or of those of the time that is said; its value is None.
     """
 
     column: str
     operator: Operator
     value: Any
     part: Part = ""
+    statistic: Literal["", "mean", "median"] = ""
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -137,6 +139,7 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
         return None
     if any(k.period in ("week", "hour") for k in query.by):
         return None
+    query = _with_numbers(query, frame)
     rows = [row for row in frame.rows if all(_holds(c, row) for c in query.where)]
     match query.kind:
         case "aggregate" | "growth" | "change":
@@ -154,6 +157,31 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
         case "correlation" if len(query.measures) == 2:
             return [{"correlation": _correlation(rows, *query.measures)}]
     return None
+
+
+def times_of(conditions: Sequence[Condition], frame: Frame) -> list[Condition]:
+    """The conditions that say when."""
+    return [
+        c
+        for c in conditions
+        if not c.statistic
+        and (c.part or frame.column(c.column).dated or c.column.lower() == "year")
+    ]
+
+
+def _with_numbers(query: Query, frame: Frame) -> Query:
+    """The query with the number in the place of each statistic that rows are compared with."""
+    times = times_of(query.where, frame)
+    rows = [row for row in frame.rows if all(_holds(c, row) for c in times)]
+
+    def settled(condition: Condition) -> Condition:
+        if not condition.statistic:
+            return condition
+        number = computed(condition.statistic, [row[condition.column] for row in rows])
+        return msgspec.structs.replace(condition, value=number, statistic="")
+
+    where, that = (tuple(map(settled, said)) for said in (query.where, query.that))
+    return msgspec.structs.replace(query, where=where, that=that)
 
 
 def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
@@ -247,6 +275,8 @@ def _holds(condition: Condition, row: Row) -> bool:
         case "quarter":
             value = (int(str(value)[5:7]) + 2) // 3
     wanted = condition.value
+    if wanted is None:
+        return False
     if condition.operator == "in":
         return value in wanted
     if isinstance(value, str) != isinstance(wanted, str):
@@ -418,6 +448,9 @@ class _Code:
     def condition(self, condition: Condition) -> str:
         """A condition on rows."""
         column, value = f"{self.base}[{condition.column!r}]", repr(condition.value)
+        if condition.statistic:
+            times = self.all_of(times_of(self.query.where, self.frame))
+            value = f"{column}{f'[{times}]' if times else ''}.{condition.statistic}()"
         if condition.part == "day":
             column = f"{self.dates(condition.column)}.dt.normalize()"
         elif condition.part:

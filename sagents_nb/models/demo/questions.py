@@ -50,6 +50,7 @@ ABLE = (
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _UNITS = word_set("units unit quantity qty sold bought")
+_COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -80,6 +81,11 @@ class _Question(Asked):
 
     def query(self) -> Query | str:
         """The query, else the reason why there is none."""
+        averages = [c for c in self.reading.conditions if c.statistic]
+        groups = tuple(key for key in self.by if not self.frame.column(key.column).numeric)
+        of_groups = groups and not self.one_each(groups, self.reading.conditions)
+        if averages and (of_groups or self.reading.word(0) in YES_NO):
+            return "I compare single rows with an average, and no groups"
         if self.reading.word(0) in CHANGES and not self.reading.says(PLOT | GROWTH):
             return "I only look at data and change none"
         found = self._query()
@@ -170,7 +176,9 @@ class _Question(Asked):
         if self.statistic and not self.numbers:
             if self.named and not self.by:
                 return f"`{self.named[0]}` holds no numbers"
-            self.numbers = self.reading.meant_by_verb() or self.only()
+            bounds = tuple(c.column for c in where if c.operator in (">", ">=", "<", "<="))
+            asked = bounds[:1] if self.reading.word(0) in YES_NO else ()
+            self.numbers = asked or self.reading.meant_by_verb() or self.only()
             if not self.numbers:
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
@@ -478,7 +486,7 @@ class _Question(Asked):
         subjects = [c for c in said if not c.part and c.operator != "in"]
         if not subjects or self.compared or self._tells_shares_of_all():
             return None
-        *_, that = [c for c in subjects if any(c.value == t.value for t in self.values)] or subjects
+        that = self._told_of_rows(subjects)
         where = tuple(c for c in said if c != that)
         if self.by:
             wants: Wants = "first" if self.order else "share"
@@ -499,6 +507,20 @@ class _Question(Asked):
         if not where:
             return None
         return Query("aggregate", (), "mean", (), where, wants="share", that=(that,))
+
+    def _told_of_rows(self, said: Sequence[Condition]) -> Condition:
+        """The condition that is told of rows: the first after "are", else the last value."""
+        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
+        for token in self.tokens[verbs[-1] :] if verbs else ():
+            if token.role not in ("value", "compared"):
+                continue
+            alike = token.role == "compared"
+            for condition in said:
+                same = alike or condition.value == token.value
+                if condition.column == token.columns[0] and same:
+                    return condition
+        *_, last = [c for c in said if any(c.value == t.value for t in self.values)] or said
+        return last
 
     def _tells_shares_of_all(self) -> bool:
         """Whether "of each" asks which part of all the rows a group has, and not of its own."""

@@ -158,6 +158,7 @@ class Reading:
         self._mark_yes()
         self._mark_dates()
         self._mark_comparisons()
+        self._mark_averages()
         self._mark_equalities()
         self._mark_exclusions()
 
@@ -494,6 +495,43 @@ class Reading:
         number = float(text) if "." in text else int(text)
         scaled = number * scale
         return int(scaled) if scale > 1 and scaled == int(scaled) else scaled
+
+    def _mark_averages(self) -> None:
+        """An average that rows are compared with: "above average", "more than the median fare"."""
+        for index, token in enumerate(self.tokens):
+            statistic = STATISTICS.get(token.word)
+            before = index - 1 if self.word(index - 1) in ("the", "its", "their") else index
+            operator, start = self._operator(before)
+            if token.role or statistic not in ("mean", "median") or operator is None:
+                continue
+            if self.word(start) == "between":
+                continue  # two averages
+            column = self._of_average(index) or self._compared(start, index)
+            others = [t for t in self.tokens if not t.role and t.word in STATISTICS]
+            if column is None:
+                self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
+            elif len(others) > 1 or any(t.role == "value" for t in self.tokens[index:]):
+                self.reason = self.reason or "I compare rows with an average, and no two averages"
+            else:
+                token.role, token.columns = "compared", (column,)
+                condition = Condition(column, operator, None, statistic=statistic)
+                self.conditions.append(condition)
+                for i in range(start, index):
+                    self.tokens[i].role = self.tokens[i].role or "operator"
+
+    def _of_average(self, index: int) -> str:
+        """The column of numbers that follows an average: "average fare", "average in age"."""
+        following = index + 1
+        while self.word(following) in ("in", "for", "of", "the", "by") and self.is_free(following):
+            following += 1
+        token = self.tokens[following] if following < len(self.tokens) else None
+        if token is None or token.role != "column":
+            return ""
+        name = token.columns[0]
+        if not self.frame.column(name).numeric:
+            return ""
+        token.role = "condition"
+        return name
 
     def _operator(self, index: int) -> tuple[Operator | None, int]:
         """The comparison before a number, and where it begins."""

@@ -262,7 +262,8 @@ def _told(conditions: Sequence[Condition], query: Query) -> str:
     when = {">": "after", ">=": "from", "<": "before", "<=": "up to", "!=": "not in"}
     for ends in (c for c in conditions if c.part and c.operator in when):
         said.append(f"{when[ends.operator]} {_part(ends.value, ends.part)}")
-    if others := [_condition(c) for c in conditions if not c.part and c.operator != "in"]:
+    timed = any(c.part or c.column.lower() == "year" for c in query.where)
+    if others := [_condition(c, timed) for c in conditions if not c.part and c.operator != "in"]:
         said.append(f"with {listed(others)}")
     return "".join(f" {text}" for text in said)
 
@@ -274,8 +275,12 @@ def _part(value: Any, part: str) -> str:
     return f"Q{value}" if part == "quarter" else _name(value)
 
 
-def _condition(condition: Condition) -> str:
+def _condition(condition: Condition, timed: bool) -> str:
+    """What a row has to be; ``timed`` says that an average is one of the time that is said."""
     sign = _SIGNS.get(condition.operator, "")
+    if condition.statistic:
+        name = "average" if condition.statistic == "mean" else condition.statistic
+        return f"`{condition.column}` {sign} the {name} of {'that time' if timed else 'all rows'}"
     return f"`{condition.column}` {sign} {_name(condition.value)}".replace("  ", " ")
 
 
