@@ -472,3 +472,51 @@ def test_a_percentage_is_of_those_that_are_named_and_tells_what_they_are(
 
 def test_whether_an_average_is_over_a_number_is_told_by_the_average() -> None:
     check("Is the average age above 30 in {titanic}?", TITANIC["Age"].mean())
+
+
+BY_CONTINENT = IN_2007.groupby("continent")["lifeExp"].mean()
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("What are the lowest and highest fares in {titanic}?", [FARES[-1], FARES[0]]),
+        ("min and max tip in {tips}", [TIPS["tip"].min(), TIPS["tip"].max()]),
+        (
+            "What is the average bill when the tip is more than 5 in {tips}?",
+            [TIPS[TIPS["tip"] > 5]["total_bill"].mean()],
+        ),
+        (
+            "What was Japan's population in 1977 in {gapminder}?",
+            [int(GAPMINDER[GAPMINDER["year"] == 1977].set_index("country")["pop"]["Japan"])],
+        ),
+        (
+            "What is the gap in life expectancy between Europe and Africa in 2007 in {gapminder}?",
+            [BY_CONTINENT["Europe"], BY_CONTINENT["Europe"] - BY_CONTINENT["Africa"]],
+        ),
+        (
+            "What share of the bills are from dinner in {tips}?",
+            [100 * (TIPS["time"] == "Dinner").mean()],
+        ),
+        (
+            "What share of the total bill is from dinner in {tips}?",
+            [100 * TIPS[TIPS["time"] == "Dinner"]["total_bill"].sum() / TIPS["total_bill"].sum()],
+        ),
+    ],
+)
+def test_what_is_said_in_other_words_is_right(question: str, facts: list[Any]) -> None:
+    check(question, *facts)
+
+
+@pytest.mark.parametrize(
+    "question", ["first 5 rows of {iris}", "show the first five rows of {iris}"]
+)
+def test_the_first_rows_are_shown(question: str) -> None:
+    said = ask(question)
+    assert "The first 5 of them" in said
+    assert len(said.splitlines()) == 2 + 2 + 5
+
+
+@pytest.mark.parametrize("question", ["last 3 rows of {iris}", "show the last 5 rows of {iris}"])
+def test_the_last_rows_are_refused_and_not_the_first_ones_shown(question: str) -> None:
+    assert "I show rows from the first one on" in ask(question)

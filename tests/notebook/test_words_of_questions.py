@@ -204,7 +204,7 @@ def test_a_correlation_is_one_of_the_columns_that_stand_between_and_and() -> Non
         "average quantity and total revenue by region in {orders}",
         "average revenue over time by region in {orders}",
         "average revenue of gadgets in {orders}",
-        "minimum and maximum revenue in {orders}",
+        "minimum and maximum revenue by region in {orders}",
         "plot the top 2 customers by revenue in {orders}",
         "how many columns have missing values in {orders}?",
         "average revenue by region and missing values in {orders}",

@@ -175,12 +175,12 @@ class Asked:
     def _period(self, index: int, found: Sequence[tuple[int, Key]]) -> Period | None:
         """The period that a word groups by, None if it does not."""
         word, before, after = (self.reading.word(i) for i in (index, index - 1, index + 1))
-        if word not in PERIODS or self.frame.date is None:
-            return None
-        asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
         if word == "when" and self._is_condition(index):
             self.tokens[index].role = "operator"
             return None
+        if word not in PERIODS or self.frame.date is None:
+            return None
+        asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
         most = before in UP | DOWN or (before.endswith("est") and adjective(before) is not None)
         said = self.near(index) & (EACH | {"which"}) or self._joined(index, found)
         said = said or (bool(found) and found[-1][0] == index - 1)  # "by station, month"

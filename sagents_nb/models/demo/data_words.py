@@ -50,7 +50,12 @@ SUMMARY = word_set(
     "summarise summarize summary summaries describe overview analyse analyze explore"
 )
 SHOW = word_set("show display print see look view head preview open peek")
-RANGE = word_set("range cover covers covered span spans spanning period earliest latest start end")
+ENDS = (word_set("min minimum lowest smallest"), word_set("max maximum highest largest"))
+RANGE = (
+    ENDS[0]
+    | ENDS[1]
+    | word_set("range cover covers covered span spans spanning period earliest latest start end")
+)
 SHAPE = word_set("shape size big large columns column variables fields features dimensions long")
 COUNT = word_set("count counts number many frequency")
 EACH = word_set("by per each every across within")

@@ -19,6 +19,7 @@ from .data_words import (
     COMPARE,
     COUNT,
     DISTINCT,
+    ENDS,
     FILLERS,
     GROWTH,
     LATEST,
@@ -187,7 +188,9 @@ class _Question(Asked):
             return Query("rows", (), where=where, top=10)
         if says(SHAPE):
             return Query("shape")
-        if says(SHOW) or len(self.tokens) == 1:
+        if says(SHOW) or len(self.tokens) == 1 or (self.top and says({"row", "rows"})):
+            if says({"last", "bottom"}):
+                return "I show rows from the first one on"
             return Query("show", top=self.top)
         if not self.named:
             return Query("summary")
@@ -241,7 +244,8 @@ class _Question(Asked):
         says = self.reading.says
         timed = self.frame.date is not None
         dates = timed and says({"date", "dates", "time", "period", "days"})
-        if says({"range"}) and (self.named or dates):
+        both = all(says(ends) or self.superlative in ends for ends in ENDS)
+        if (says({"range"}) or both) and (self.named or dates) and not self.by:
             return True
         if says({"cover", "covers", "covered", "span", "spans"}):
             return timed
@@ -449,6 +453,8 @@ class _Question(Asked):
     def _shared(self) -> Query | str:
         values, by, numbers = self.values, self.by, self.numbers
         binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
+        if numbers and not binary and self._counts_rows_of(numbers[0]):
+            self.numbers = numbers = ()
         if binary:
             where = self.where(values)
             if self.order and by:
@@ -479,6 +485,15 @@ class _Question(Asked):
             wants="share",
             subjects=subjects,
         )
+
+    def _counts_rows_of(self, name: str) -> bool:
+        """Whether its plural stands for rows: "which share of the bills are from dinner"."""
+        last = parts_of(name)[-1]
+        said = [t for t in self.tokens if t.word == f"{last}s" and name in t.columns]
+        counts = not last.endswith("s") and said and self.reading.says({"are", "were"})
+        for token in said if counts else ():
+            token.role = "part"
+        return bool(counts)
 
     def _share_of_rows(self) -> Query | None:
         """The share of the rows that have a value: of those in each group, else of all."""

@@ -62,6 +62,7 @@ _TOKEN = re.compile(
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
 _QUARTER = re.compile(r"q[1-4]")
+_POSSESSIVE = re.compile(r"['’]s$")
 _ORDINAL = re.compile(r"[1-8](?:st|nd|rd|th)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -152,6 +153,8 @@ class Reading:
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
+            if token.word == "gap" and self.word(index + 1) in ("in", "between"):
+                token.word = self.words[index] = "difference"
         self._mark_frame()
         self._mark_columns()
         self._mark_values()
@@ -312,7 +315,7 @@ class Reading:
                 token.role, token.value = "value", ends[0]
 
     def _value_of(self, window: Sequence[Token]) -> tuple[str, Any] | None:
-        said = " ".join(token.text.strip("`") for token in window)
+        said = _POSSESSIVE.sub("", " ".join(token.text.strip("`") for token in window))
         single = len(window) == 1
         if single and (window[0].word in FILLERS or said.isdigit()) and not said.isupper():
             return None

@@ -124,7 +124,8 @@ _SEPARATOR = re.compile(
     r"\s+and\s+(?:(?:then|finally|also)\s+)?|\s+before\s+you\s+"
 )
 _LEAD = re.compile(
-    r"^(?:(?:please|now|then|finally|first|next|also|ok|okay|so|and|hi|hello|hey)[,!]?\s+|"
+    r"^(?:(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
+    r"and|hi|hello|hey)[,!]?\s+|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
     r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+)+",
     re.IGNORECASE,
