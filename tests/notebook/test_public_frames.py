@@ -520,3 +520,48 @@ def test_the_first_rows_are_shown(question: str) -> None:
 @pytest.mark.parametrize("question", ["last 3 rows of {iris}", "show the last 5 rows of {iris}"])
 def test_the_last_rows_are_refused_and_not_the_first_ones_shown(question: str) -> None:
     assert "I show rows from the first one on" in ask(question)
+
+
+SURVIVORS = TITANIC[TITANIC["Survived"] == 1]
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        (
+            "How many passengers under 18 survived in {titanic}?",
+            int((SURVIVORS["Age"] < 18).sum()),
+        ),
+        (
+            "What percentage of passengers over 40 survived in {titanic}?",
+            100 * TITANIC[TITANIC["Age"] > 40]["Survived"].mean(),
+        ),
+        (
+            "What percentage of survivors were women in {titanic}?",
+            100 * (SURVIVORS["Sex"] == "female").mean(),
+        ),
+        (
+            "What percentage of women survived in {titanic}?",
+            100 * WOMEN["Survived"].mean(),
+        ),
+        (
+            "How many flowers have petals longer than 5 in {iris}?",
+            int((IRIS["petal_length"] > 5).sum()),
+        ),
+        ("How many years of data are there in {gapminder}?", GAPMINDER["year"].nunique()),
+    ],
+)
+def test_a_condition_is_one_of_the_column_that_can_be_meant(question: str, fact: Any) -> None:
+    check(question, fact)
+
+
+def test_the_survivors_that_are_shown_have_survived() -> None:
+    said = ask("Which survivors are older than 55 in {titanic}?")
+    old = SURVIVORS[SURVIVORS["Age"] > 55]
+    assert 0 < len(old) < 10
+    assert [name for name in TITANIC["Name"] if f"{name} |" in said] == [*old["Name"]]
+
+
+def test_no_other_number_is_told_for_years() -> None:
+    said = ask("How many years old is the oldest passenger in {titanic}?")
+    assert said.startswith("I cannot answer")

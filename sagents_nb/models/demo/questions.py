@@ -455,6 +455,10 @@ class _Question(Asked):
         binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
         if numbers and not binary and self._counts_rows_of(numbers[0]):
             self.numbers = numbers = ()
+        if binary and values and self._says_what_are(binary[0]):
+            *said, that = self.where(values)
+            where = (*said, self.is_true(binary[0]))
+            return Query("aggregate", (), "mean", by, where, wants="share", that=(that,))
         if binary:
             where = self.where(values)
             if self.order and by:
@@ -536,6 +540,14 @@ class _Question(Asked):
                     return condition
         *_, last = [c for c in said if any(c.value == t.value for t in self.values)] or said
         return last
+
+    def _says_what_are(self, name: str) -> bool:
+        """Whether a value is told of those that say yes: "of the survivors were women"."""
+        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
+        roles = [t.role == "value" for t in self.tokens]
+        if not verbs or any(roles[: verbs[-1]]) or not any(roles[verbs[-1] :]):
+            return False
+        return any(name in token.columns for token in self.tokens[: verbs[-1]])
 
     def _tells_shares_of_all(self) -> bool:
         """Whether "of each" asks which part of all the rows a group has, and not of its own."""
@@ -664,6 +676,11 @@ class _Question(Asked):
             if grouping and not by and column.name not in {c.column for c in where}:
                 by, chosen = (Key(column.name),), "descending"
         days = many in ("day", "days", "date", "dates")
+        if many in ("year", "years") and self.year and not frame.date and not by:
+            return Query("aggregate", (self.year,), "nunique", (), where)
+        timeless = many in PERIODS and not frame.date and not self.reading.names_rows(many)
+        if timeless and not self.named:
+            return f"I count rows and values, and no {many}"
         if many in PERIODS and frame.date and not by and (not days or frame.date.timed):
             return f"I count rows and values, and no {many}"
         if days and frame.date and not frame.is_key(frame.date.name) and not by:
@@ -811,6 +828,8 @@ class _Question(Asked):
         elif not by and not says({"much"}) and self.default(numbers) == "mean":
             if not where:
                 return Query("summary", numbers)
+            if all(self.frame.column(name).binary for name in numbers):  # "which survivors"
+                return Query("rows", (), where=(*where, *map(self.is_true, numbers)), top=10)
             return Query("rows", numbers, where=where, top=10)
         statistic = self.statistic or self.default(numbers)
         timed = any(key.period or self._in_order(key.column) for key in by)

@@ -565,24 +565,37 @@ class Reading:
         for i in range(start, index):
             known = adjective(self.word(i))
             named = self.measured(known[1]) if known else ()
-            if named:  # "older than 5" tells nothing of a year
-                return None if self.is_year(named[0]) else named[0]
+            if named:
+                return self._nearest(named, index)
         near = [*range(start - 1, -1, -1), *range(index + 1, len(self.tokens))]
         for i in near:
             token = self.tokens[i]
             name: str = token.columns[0] if token.role == "column" else ""
-            if name and self.frame.column(name).numeric:
+            if name and self.frame.column(name).numeric and not self.frame.column(name).binary:
                 token.role = "condition"
                 return name
         meant = self.meant_by_verb()
         people = self.named_like("age") if self._ends_there(index) else ()
         return next(iter(meant or people), None)
 
+    def _nearest(self, named: Sequence[str], index: int) -> str | None:
+        """Of the columns of a quantity the one that is named: "flippers longer than 200"."""
+        for token in sorted(self.tokens, key=lambda t: abs(self.tokens.index(t) - index)):
+            fitting = [c for c in token.columns if c in named and token.role == "column"]
+            if fitting:
+                token.role = "condition"
+                return fitting[0]
+        # "Older than 5" tells nothing of a year.
+        return named[0] if len(named) == 1 and not self.is_year(named[0]) else None
+
     def _ends_there(self, index: int) -> bool:
         """Whether nothing is counted by a number: "patients under 30", and not "over 3 visits"."""
         if self.word(index + 1) == "and" and self.word(index + 2).isdigit():
             index += 2
-        framed = index + 1 < len(self.tokens) and self.tokens[index + 1].role == "frame"
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        framed = following is not None and following.role == "frame"
+        if following and following.role == "column":  # "under 18 survived"
+            return self.frame.column(following.columns[0]).binary
         return framed or self.word(index + 1) in _BEFORE_VALUE | {"", "there", "years", "old"}
 
     def _mark_equalities(self) -> None:
