@@ -29,6 +29,7 @@ from ..text import logger_of
 from . import agencies, blueprints, event_log, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
+from .doors import Doors
 from .event_log import EventLog, ThreadEvent
 from .reports import Reports
 from .scheduler import Scheduler
@@ -60,9 +61,10 @@ class Hub:
 
     ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
     was opened here is closed with it. ``environment`` names the variables of the process that a
-    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules. Every method
-    may be called from any thread, and none from an event loop: they wait for the store. To an
-    agency what is another's is not there.
+    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules, ``doors``
+    where other processes can be asked for what they have open. Every method may be called from any
+    thread, and none from an event loop: they wait for the store. To an agency what is another's is
+    not there.
 
     >>> import sagents_nb as sa
     >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
@@ -99,6 +101,7 @@ class Hub:
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
         self._reports = Reports(self)
         self.scheduler = Scheduler(self)
+        self.doors = Doors(self.store.database)
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -612,7 +615,7 @@ class Hub:
             if thread.record.attempts:
                 self._workers.submit(self._forget_attempts, agency, thread)
             if parent is not None and thread.status != "paused":
-                self._workers.submit(self._reports.settle, agency, parent["threadId"])
+                self._workers.submit(self._reports.give, agency, thread, parent)
             if thread.record.schedule_run is not None:
                 self._workers.submit(self.scheduler.ended, agency, thread)
             if links_of(thread.session.state.interrupt):
@@ -670,6 +673,7 @@ class Hub:
         """
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
+        self.doors.close()
         self.scheduler.stop()
         self._reports.stop()
         self._workers.shutdown(cancel_futures=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from ..errors import NotFound, StaleApproval
+import msgspec
+
+from ..errors import NotFound, Owned, StaleApproval
 from ..text import logger_of
 from .agencies import Agency
+from .doors import Doors, Unreachable
 from .sub_agents import Link, links_of
 from .threads import NothingWaits, Thread
 
@@ -18,6 +22,8 @@ logger = logger_of(__name__)
 
 class Host(Protocol):
     """The hub, as far as reports need it."""
+
+    doors: Doors
 
     def thread(self, agency: Agency, id: str) -> Thread:
         """The thread of that id, open."""
@@ -37,6 +43,29 @@ class Reports:
         """Look at no deadline any more."""
         for timer in self._deadlines.values():
             timer.cancel()
+
+    def give(self, agency: Agency, child: Thread, parent: Mapping[str, str]) -> None:
+        """A ``child`` has ended: its ``parent`` is told, also where another process has it."""
+        try:
+            self._hub.thread(agency, parent["threadId"])
+        except Owned as owned:
+            door = self._hub.doors.of(owned.owner)
+            if door is None:
+                logger.warning("Thread %s waits where it cannot be told", parent["threadId"])
+                return
+            report = {
+                "token": parent["token"],
+                "childThreadId": child.record.id,
+                "report": child.answer,
+            }
+            path = f"/agency/{agency.id}/agent/{parent['threadId']}/child_result"
+            headers = {"Content-Type": "application/json"}
+            with suppress(Unreachable):  # its next process looks after it
+                door.ask("POST", path, headers, msgspec.json.encode(report)).close()
+            return
+        except NotFound:
+            return  # it was deleted meanwhile
+        self.settle(agency, parent["threadId"])
 
     def settle(self, agency: Agency, parent_id: str) -> None:
         """Give a thread the reports of those of its children that have ended, or are too late."""

@@ -33,12 +33,25 @@ from ...files import FileError
 from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
+from ..doors import Door
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
 from .call import Call, TooMany, problem
 from .feed import Feed
-from .guard import MATCH, OWNER, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .forwarding import forwarded, joined
+from .guard import (
+    FORWARDED,
+    MATCH,
+    OWNER,
+    SUBPROTOCOL,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    Settings,
+    TooLarge,
+)
 from .openapi import document
 from .pages import PAGE, POLICY
 from .routes import Match, Route
@@ -114,6 +127,8 @@ class App:
         request = Request(scope, receive)
         try:
             response = await self._answer(request, found, found.route)
+        except Owned as owned:
+            response = await self._elsewhere(request, owned)
         except Exception as error:  # one request must not end the others
             response = _failure(error, scope["path"])
         await response(scope, receive, send)
@@ -155,6 +170,22 @@ class App:
         if isinstance(reply, Completion):
             return await self._completed(reply, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    async def _door(self, owned: Owned, scope: Scope) -> Door | None:
+        """Where the process is asked that has a thread open; None where it cannot be."""
+        if scope.get(FORWARDED):
+            return None  # it was somebody else's a moment ago, and goes round in no circle
+        door: Door | None = await self._work(self.hub.doors.of, owned.owner)
+        return door
+
+    async def _elsewhere(self, request: Request, owned: Owned) -> Response:
+        try:
+            door = await self._door(owned, request.scope)
+            if door is None:
+                raise owned
+            return await forwarded(request, await request.body(), door)
+        except Exception as error:
+            return _failure(error, request.url.path)
 
     async def _completed(self, completion: Completion, *, streamed: bool) -> Response:
         async def chunks() -> AsyncIterator[bytes]:
@@ -247,12 +278,27 @@ class App:
                 else:
                     feed = await stack.enter_async_context(self._feed(call))
                     telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
+            except Owned as owned:
+                await self._socket_elsewhere(socket, owned)
+                return
             except Exception as error:
                 await socket.send_denial_response(_failure(error, socket.url.path))
                 return
-            offered = socket.scope.get("subprotocols", ())
-            await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+            await socket.accept(_subprotocol(socket))
             await _both(socket, telling, hearing)
+
+    async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
+        try:
+            door = await self._door(owned, socket.scope)
+            if door is None:
+                raise owned
+            await joined(socket, door, _subprotocol(socket))
+        except Exception as error:
+            await socket.send_denial_response(_failure(error, socket.url.path))
+
+
+def _subprotocol(socket: WebSocket) -> str | None:
+    return SUBPROTOCOL if SUBPROTOCOL in socket.scope.get("subprotocols", ()) else None
 
 
 async def _both(

@@ -12,6 +12,7 @@ from ...errors import SagentsError
 from ..agencies import Agency
 from ..hub import Hub
 from ..threads import Thread
+from .forwarding import OF_A_PAGE
 
 
 class TooMany(SagentsError):
@@ -78,7 +79,7 @@ class Call:
     @property
     def is_of_page(self) -> bool:
         """Whether a page sent it: what it approves has to be what it showed."""
-        return "origin" in self.headers
+        return "origin" in self.headers or OF_A_PAGE in self.headers
 
     def check_runs(self) -> None:
         """Raise :class:`TooMany` where no further run may be active."""

@@ -40,6 +40,9 @@ MATCH = "sagents.match"
 OWNER = "sagents.owner"
 """In the same: the id of the agency whose secret was shown, if one was."""
 
+FORWARDED = "sagents.forwarded"
+"""In the same: another hub sent it on, which had looked at who may."""
+
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
@@ -135,7 +138,9 @@ class Guard:
         name, _, port = host.rpartition(":")
         if not name or host.endswith("]") or not port.isdigit():
             name = host
-        return name.lower() in LOOPBACK or host.lower() in self.settings.hosts
+        door = self.hub.doors.own  # by which other processes call it
+        known = self.settings.hosts if door is None else (*self.settings.hosts, door.host)
+        return name.lower() in LOOPBACK or host.lower() in known
 
     def _shared_with(self, headers: dict[str, list[str]]) -> str | None:
         """The listed origin of elsewhere that it comes from."""
@@ -159,6 +164,10 @@ class Guard:
             )
         digest = digest_of(token)
         if secrets.compare_digest(digest, self.settings.token):
+            return None
+        door = self.hub.doors.own
+        if door is not None and secrets.compare_digest(digest, digest_of(door.token)):
+            scope[FORWARDED] = True
             return None
         # Of an agency, then: whatever is not its own is not there for it.
         owner = await asyncio.to_thread(self.hub.agency_of_secret, digest)

@@ -151,6 +151,7 @@ class Tables(msgspec.Struct, frozen=True):
     hub_schedules: sql.Table
     hub_schedule_runs: sql.Table
     hub_variables: sql.Table
+    hub_doors: sql.Table
     version: sql.Table
 
     @property
@@ -350,6 +351,15 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("agency_id", Words(ID_LENGTH), primary_key=True),
             sql.Column("name", Words(ID_LENGTH), primary_key=True),
             sql.Column("value", Json, nullable=False),
+        ),
+        # Where who has a lease can be asked, by the owner in the lease.
+        hub_doors=sql.Table(
+            f"{prefix}hub_doors",
+            metadata,
+            sql.Column("owner", Words(ID_LENGTH), primary_key=True),
+            sql.Column("address", Words(), nullable=False),
+            sql.Column("token", Words(ID_LENGTH), nullable=False),
+            sql.Column("opened_at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",

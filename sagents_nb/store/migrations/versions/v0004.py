@@ -57,6 +57,15 @@ def upgrade(prefix: str) -> None:
         ),
     )
     _schedules(prefix)
+    doors = f"{prefix}hub_doors"
+    op.create_table(
+        doors,
+        _column("owner", ID),
+        _column("address", sql.String()),
+        _column("token", ID),
+        _column("opened_at", TIME),
+        sql.PrimaryKeyConstraint("owner", name=f"pk_{doors}"),
+    )
 
 
 def _schedules(prefix: str) -> None:
