@@ -149,6 +149,16 @@ class AgentSystem:
         chosen = [tags for _, tags in (*self._tools.values(), *self._middleware.values())]
         return set().union(*chosen)
 
+    @property
+    def middleware(self) -> dict[str, list[str]]:
+        """The tags of each middleware, by its key in ``config``."""
+        return {key: sorted(each.tags) for key, each in self._middleware.items()}
+
+    @property
+    def tools(self) -> list[tuple[Tool, list[str]]]:
+        """The tools that blueprints can have, with their tags."""
+        return [(tool, sorted(tags)) for tool, tags in self._tools.values()]
+
     @kinds.checked(
         variables=kinds.of(Mapping[str, Any]),
         delegate=kinds.or_none(kinds.Kind("a function of a Task", callable)),

@@ -284,6 +284,28 @@ class VariablesReply(Reply):
     vars: list[str]
 
 
+class PluginReply(Reply):
+    """A middleware, by its key in the config of a blueprint, and the tags that choose it."""
+
+    name: str
+    tags: list[str]
+
+
+class ToolReply(Reply):
+    """A tool, and the tags that choose it."""
+
+    name: str
+    description: str
+    tags: list[str]
+
+
+class PluginsReply(Reply):
+    """What blueprints can be made of."""
+
+    plugins: list[PluginReply]
+    tools: list[ToolReply]
+
+
 class CodeExchange(Body):
     """The code that the address of the page had."""
 

@@ -31,6 +31,7 @@ from .bodies import (
     NewAgency,
     NewThread,
     OkReply,
+    PluginsReply,
     Registration,
     RunReply,
     ScheduleChanges,
@@ -94,6 +95,11 @@ ROUTES: tuple[Route, ...] = (
         body=CodeExchange,
         reply=TokenReply,
         errors=(401,),
+    ),
+    Route(
+        *("GET", "/plugins", Needs.ANY, "What blueprints can be made of, and by which tags."),
+        agency_routes.plugins,
+        reply=PluginsReply,
     ),
     Route(
         *("GET", "/agencies", Needs.HUB, "All agencies, the newest first."),
