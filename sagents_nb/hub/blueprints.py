@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,7 +53,7 @@ class Blueprint(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     name: str
     prompt: str
     description: str = ""
-    tags: tuple[str, ...] = (DEFAULT_TAG,)
+    tags: Sequence[str] = (DEFAULT_TAG,)
     model: str | None = None
     config: dict[str, Any] = {}
 

@@ -151,14 +151,28 @@ class EventLog:
                 _call(listener, None)
             self._listeners.clear()
 
+    def read_types(self, types: Sequence[str]) -> list[ThreadEvent]:
+        """All of these ``types``; not on the runtime thread."""
+        t = self._database.tables.hub_events
+        mine = sql.and_(t.c.conversation_id == self.thread_id, t.c.type.in_(types))
+        return self._database.run(
+            lambda connection: _read(connection, t, self.thread_id, mine), about=self.thread_id
+        )
+
 
 def read(
     connection: sql.Connection, tables: Tables, thread_id: str, since: int
 ) -> list[ThreadEvent]:
     """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it."""
     t = tables.hub_events
-    query = sql.select(t).where(t.c.conversation_id == thread_id, t.c.seq > since)
-    rows = connection.execute(query.order_by(t.c.seq).limit(MOST_READ))
+    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > since)
+    return _read(connection, t, thread_id, after)
+
+
+def _read(
+    connection: sql.Connection, t: sql.Table, thread_id: str, which: sql.ColumnElement[bool]
+) -> list[ThreadEvent]:
+    rows = connection.execute(sql.select(t).where(which).order_by(t.c.seq).limit(MOST_READ))
     return [ThreadEvent(thread_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -14,19 +18,35 @@ import msgspec
 import sqlalchemy as sql
 
 from .. import kinds
-from ..errors import ConfigurationError, NotFound
+from ..agent import Agent
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError
 from ..files import Mount, VirtualFilesystem
 from ..files.storages.sql import SQLStorage
+from ..messages import Message
 from ..session import Session
 from ..store import ConversationStore
-from . import agencies, blueprints, event_log
-from .agencies import Agency
+from ..text import logger_of
+from . import agencies, blueprints, event_log, variables
+from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
+from .doors import Doors
 from .event_log import EventLog, ThreadEvent
+from .reports import Reports
+from .scheduler import Scheduler
+from .sub_agents import Task, links_of
 from .system import AgentSystem
 from .threads import Thread, ThreadRecord, missing, record_of
+from .variables import resolved
+from .vocabulary import SPAWNED
+
+logger = logger_of(__name__)
 
 T = TypeVar("T")
+
+_WORKERS = 4
+
+MOST_ATTEMPTS = 3
+"""How often a run is gone on with after an end of the process, without getting to an end itself."""
 
 RESTS_AFTER = 300.0
 """Seconds after which a thread that nobody needs lets its conversation go."""
@@ -40,8 +60,11 @@ class Hub:
     """Agencies and their threads, from a ``system``, kept in a ``store``.
 
     ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
-    was opened here is closed with it. Every method may be called from any thread, and none from an
-    event loop: they wait for the store. To an agency what is another's is not there.
+    was opened here is closed with it. ``environment`` names the variables of the process that a
+    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules, ``doors``
+    where other processes can be asked for what they have open. Every method may be called from any
+    thread, and none from an event loop: they wait for the store. To an agency what is another's is
+    not there.
 
     >>> import sagents_nb as sa
     >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
@@ -51,14 +74,21 @@ class Hub:
     >>> thread = hub.create_thread(agency, "guide")
     >>> thread.invoke([sa.Message.user("How is the weather?")])["status"]
     'running'
-    >>> thread.session.current_run.result().text
-    'Sun.'
+    >>> thread.wait(), thread.state()["state"]["messages"][-1]["content"]
+    ('completed', 'Sun.')
     >>> hub.close()
     """
 
     @kinds.checked(store=_STORE)
-    def __init__(self, system: AgentSystem, store: ConversationStore | str | Path) -> None:
+    def __init__(
+        self,
+        system: AgentSystem,
+        store: ConversationStore | str | Path,
+        *,
+        environment: Collection[str] = (),
+    ) -> None:
         self.system = system
+        self.environment = frozenset(environment)
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
         self._files = SQLStorage(self.store.database.url)
@@ -67,6 +97,11 @@ class Hub:
         # Of several who open, change or delete one thread at once, each does it alone.
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._closed = False
+        # For what follows from an end of a run, which waits for the store.
+        self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
+        self._reports = Reports(self)
+        self.scheduler = Scheduler(self)
+        self.doors = Doors(self.store.database)
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -247,6 +282,22 @@ class Hub:
             raise _no_blueprint(name)
         return found
 
+    @kinds.checked
+    def agent(self, agency: Agency, type: str) -> Agent:
+        """An agent of the blueprint ``type`` of the ``agency``, for what is kept nowhere.
+
+        It has no sub-agents, since no thread waits for them. Raises
+        :class:`~sagents_nb.errors.NotFound` and :class:`~sagents_nb.errors.ConfigurationError`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.agent(agency, "guide").name
+        'guide'
+        >>> hub.close()
+        """
+        return self.system.agent(self._blueprint(agency, type), self._values(agency))
+
     # threads
 
     @kinds.checked(request=kinds.of(Mapping[str, str]), variables=kinds.of(Mapping[str, Any]))
@@ -257,11 +308,13 @@ class Hub:
         *,
         request: Mapping[str, str] = {},
         variables: Mapping[str, Any] = {},
+        schedule_run: str | None = None,
     ) -> Thread:
         """A new thread of the ``agency`` with an agent of the blueprint ``type``.
 
         It keeps the blueprint as it is now. ``request`` says where it came from, and ``variables``
-        are the ``tool_context`` of its agent. Raises :class:`~sagents_nb.errors.NotFound` for a
+        are the ``tool_context`` of its agent, besides those of the agency. ``schedule_run`` is the
+        run of a schedule that it does. Raises :class:`~sagents_nb.errors.NotFound` for a
         blueprint that is not there, and :class:`~sagents_nb.errors.ConfigurationError` for one
         that no agent can be made of; nothing was made then.
 
@@ -272,16 +325,19 @@ class Hub:
         'registered'
         >>> hub.close()
         """
-        blueprint = self._blueprint(self.agency(agency.id), type)
-        self.system.agent(blueprint, variables)
         record = ThreadRecord(
             id=uuid.uuid4().hex,
             agency_id=agency.id,
             created_at=datetime.now(UTC),
-            blueprint=blueprint,
+            blueprint=self._blueprint(self.agency(agency.id), type),  # it may be deleted by now
             request=dict(request),
             variables=dict(variables),
+            schedule_run=schedule_run,
         )
+        return self._created(agency, record)
+
+    def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
+        self._agent(agency, record)  # what cannot be one is refused before anything is made
         mine = self.store.scoped(agency)
         mine.create_conversation(metadata=record.metadata(), id=record.id)
         return self.thread(agency, record.id)
@@ -300,9 +356,12 @@ class Hub:
         found = self._run(agencies.conversations_of, agency)
         return [record for each in found if (record := record_of(agency, each)) is not None]
 
-    def _record(self, agency: Agency, id: str) -> ThreadRecord:
+    def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
         conversation = self.store.scoped(agency).find_conversation(id)
-        record = None if conversation is None else record_of(agency, conversation)
+        return None if conversation is None else record_of(agency, conversation)
+
+    def _record(self, agency: Agency, id: str) -> ThreadRecord:
+        record = self._find(agency, id)
         if record is None:
             raise missing(id)
         return record
@@ -351,13 +410,22 @@ class Hub:
         )
         session = Session.open(
             record.id,
-            agent=self.system.agent(record.blueprint, record.variables),
+            agent=self._agent(agency, record),
             store=self.store,
             scope=agency,
             filesystem=files,
             inactivity_timeout=RESTS_AFTER,
         )
-        return Thread(record, session, EventLog(self.store.database, record.id))
+        log = EventLog(self.store.database, record.id)
+        return Thread(record, session, log, partial(self._stopped, agency))
+
+    def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
+        delegate = partial(self._delegate, agency, record)
+        values = {**self._values(agency), **record.variables}
+        return self.system.agent(record.blueprint, values, delegate)
+
+    def _values(self, agency: Agency) -> dict[str, Any]:
+        return resolved(self._run(variables.listed, agency.id), self.environment)
 
     def active_runs(self) -> int:
         """How many threads run now, here.
@@ -386,7 +454,7 @@ class Hub:
         with self._turn(thread.record.id):
             both = {**thread.record.variables, **variables}
             record = msgspec.structs.replace(thread.record, variables=both)
-            agent = self.system.agent(record.blueprint, both)
+            agent = self._agent(agency, record)
             self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
             thread.replace_agent(record, agent)
 
@@ -424,12 +492,179 @@ class Hub:
         """
         with self._turn(id):
             thread = self._open(agency, id)
+            self.cancel(agency, thread)
             for path in thread.session.files.list():
                 thread.session.files.delete(path)
             thread.close("deleted")
             with self._lock:
                 self._live.pop(id, None)
             self.store.scoped(agency).delete_conversation(id)
+
+    # variables
+
+    @kinds.checked(changes=kinds.of(Mapping[str, Any]))
+    def save_variables(self, agency: Agency, changes: Mapping[str, Any]) -> None:
+        """Keep variables of the ``agency``, for the agents of threads that are opened from now on.
+
+        Their values are shown to nobody. ``"$NAME"`` is the variable of the process, where the
+        hub's ``environment`` has it. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
+        name that is none.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.variables(agency)
+        ['city']
+        >>> hub.close()
+        """
+        self._run(variables.save, agency.id, changes)
+
+    @kinds.checked
+    def variables(self, agency: Agency) -> list[str]:
+        """The names of the variables of the ``agency``.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        return list(self._run(variables.listed, agency.id))
+
+    @kinds.checked
+    def delete_variable(self, agency: Agency, name: str) -> None:
+        """Forget the variable ``name`` of the ``agency``.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.delete_variable(agency, "city")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        self._run(variables.delete, agency.id, name)
+
+    # sub-agents
+
+    @kinds.checked
+    def cancel(self, agency: Agency, thread: Thread) -> None:
+        """Stop a ``thread`` of the ``agency``, and first the children that it waits for.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.cancel(agency, thread)
+        >>> thread.status
+        'canceled'
+        >>> hub.close()
+        """
+        links = links_of(thread.session.state.interrupt)
+        for link in links:
+            with suppress(NotFound):
+                self.cancel(agency, self.thread(agency, link.child_id))
+        thread.cancel()
+
+    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
+        """Have the child of a task begin, if it has not; gives its id and its token's digest."""
+        key = f"task {task.id}"
+        record = self._find(agency, task.id) if task.child is None else None
+        if task.child is not None:
+            child = self.thread(agency, self._child_of(agency, parent, task.child))
+            if not child.knows(key):  # each report has a token of its own
+                self._keep(agency, child, parent=_reporting_to(parent))
+        elif record is not None:
+            child = self.thread(agency, record.id)
+        else:
+            record = ThreadRecord(
+                id=task.id,
+                agency_id=agency.id,
+                created_at=datetime.now(UTC),
+                blueprint=task.blueprint or self._blueprint(agency, task.type),
+                request=parent.request,
+                variables=parent.variables,
+                parent=_reporting_to(parent),
+            )
+            child = self._created(agency, record)
+            spawned = {"childThreadId": record.id, "toolCallId": task.tool_call_id}
+            self.thread(agency, parent.id).tell([(SPAWNED, spawned)])
+        child.invoke([Message.user(task.description)], idempotency_key=key)
+        assert child.record.parent is not None
+        return child.record.id, digest_of(child.record.parent["token"])
+
+    def _child_of(self, agency: Agency, parent: ThreadRecord, named: str) -> str:
+        """The id of a child, which may be named by its number."""
+        children = self.thread(agency, parent.id).children
+        if named.isascii() and named.isdigit() and 1 <= int(named[:9]) <= len(children):
+            return children[int(named[:9]) - 1]
+        if named in children:
+            return named
+        raise NotFound(
+            f"There is no sub-agent {named!r:.110}; there are {len(children)}, by their numbers."
+        )
+
+    def _stopped(self, agency: Agency, thread: Thread) -> None:
+        """A thread has ended, or waits: on the runtime loop."""
+        parent = thread.record.parent
+        with suppress(RuntimeError):  # the hub ends: it is done where it is opened again
+            if thread.record.attempts:
+                self._workers.submit(self._forget_attempts, agency, thread)
+            if parent is not None and thread.status != "paused":
+                self._workers.submit(self._reports.give, agency, thread, parent)
+            if thread.record.schedule_run is not None:
+                self._workers.submit(self.scheduler.ended, agency, thread)
+            if links_of(thread.session.state.interrupt):
+                self._workers.submit(self._reports.settle, agency, thread.record.id)
+
+    # after an end of the process
+
+    def recover(self) -> int:
+        """Go on with what an end of a process cut off; how many runs.
+
+        That is done at the start of the hub, and what another process has is left alone. After
+        :data:`MOST_ATTEMPTS` a run is left to people: it is paused. What may have run, and nobody
+        knows, waits for people at once.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.recover()
+        0
+        >>> hub.close()
+        """
+        count = 0
+        for agency in self.agencies():
+            for id in self._run(agencies.cut_off, agency):
+                try:
+                    thread = self.thread(agency, id)
+                    count += self._go_on(agency, thread)
+                    self._stopped(agency, thread)
+                except Owned:
+                    continue  # it is at work elsewhere
+                except SagentsError as error:
+                    logger.warning("Thread %s could not be gone on with: %s", id, error)
+        return count
+
+    def _go_on(self, agency: Agency, thread: Thread) -> bool:
+        attempts = thread.record.attempts
+        if attempts >= MOST_ATTEMPTS:
+            return False
+        self._keep(agency, thread, attempts=attempts + 1)
+        return thread.go_on()
+
+    def _forget_attempts(self, agency: Agency, thread: Thread) -> None:
+        self._keep(agency, thread, attempts=0)
+
+    def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
+        thread.record = msgspec.structs.replace(thread.record, **changes)
+        self.store.scoped(agency).update_conversation(
+            thread.record.id, metadata=thread.record.metadata()
+        )
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.
@@ -439,6 +674,10 @@ class Hub:
         """
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
+        self.doors.close()
+        self.scheduler.stop()
+        self._reports.stop()
+        self._workers.shutdown(cancel_futures=True)
         for thread in live:
             thread.close("the hub ends")
         self._files.close()
@@ -450,3 +689,7 @@ def _no_blueprint(name: str) -> NotFound:
     return NotFound(
         f"This agency has no blueprint {name!r:.110}; its list of blueprints names them."
     )
+
+
+def _reporting_to(parent: ThreadRecord) -> dict[str, str]:
+    return {"threadId": parent.id, "token": secrets.token_urlsafe(32)}

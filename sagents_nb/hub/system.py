@@ -19,6 +19,8 @@ from ..models.base import ChatModel
 from ..text import logger_of
 from ..tools import Tool, as_tool
 from .blueprints import DEFAULT_TAG, Blueprint
+from .sub_agents import Delegate, Delegation
+from .vocabulary import SUB_AGENTS
 
 logger = logger_of(__name__)
 
@@ -70,16 +72,17 @@ class AgentSystem:
         return f"<AgentSystem: {', '.join(sorted(self.blueprints)) or 'no blueprints'}>"
 
     def defaults(self) -> AgentSystem:
-        """With a to-do list and files, for the tag "default" and for "planning" and "filesystem".
+        """With a to-do list, files and sub-agents: for "default", and each for a tag of its own.
 
         A file has to be read before it is edited; the to-do list is written whole.
 
         >>> from sagents_nb.hub import AgentSystem
         >>> sorted(AgentSystem().defaults().tags)
-        ['default', 'filesystem', 'planning']
+        ['default', 'filesystem', 'planning', 'subagents']
         """
         self.use(_todo_list, [DEFAULT_TAG, "planning"], key="planning")
-        return self.use(_filesystem, [DEFAULT_TAG, "filesystem"], key="filesystem")
+        self.use(_filesystem, [DEFAULT_TAG, "filesystem"], key="filesystem")
+        return self.use(Delegation, [DEFAULT_TAG, SUB_AGENTS], key=SUB_AGENTS)
 
     @kinds.checked(tool=kinds.ANYTHING, tags=_TAGS)
     def add_tool(
@@ -146,12 +149,31 @@ class AgentSystem:
         chosen = [tags for _, tags in (*self._tools.values(), *self._middleware.values())]
         return set().union(*chosen)
 
-    @kinds.checked(variables=kinds.of(Mapping[str, Any]))
-    def agent(self, blueprint: Blueprint | str, variables: Mapping[str, Any] = {}) -> Agent:
+    @property
+    def middleware(self) -> dict[str, list[str]]:
+        """The tags of each middleware, by its key in ``config``."""
+        return {key: sorted(each.tags) for key, each in self._middleware.items()}
+
+    @property
+    def tools(self) -> list[tuple[Tool, list[str]]]:
+        """The tools that blueprints can have, with their tags."""
+        return [(tool, sorted(tags)) for tool, tags in self._tools.values()]
+
+    @kinds.checked(
+        variables=kinds.of(Mapping[str, Any]),
+        delegate=kinds.or_none(kinds.Kind("a function of a Task", callable)),
+    )
+    def agent(
+        self,
+        blueprint: Blueprint | str,
+        variables: Mapping[str, Any] = {},
+        delegate: Delegate | None = None,
+    ) -> Agent:
         """The agent of a ``blueprint``, or of the one of that name in the code.
 
         ``variables`` are its ``tool_context``; ``MAX_ITERATIONS`` among them is the number of its
-        model calls a run, 0 for no limit. A tag that chooses nothing is logged. Raises
+        model calls a run, 0 for no limit. ``delegate`` has sub-agents begin: a hub's own. A tag
+        that chooses nothing is logged. Raises
         :class:`~sagents_nb.errors.ConfigurationError` for a ``config`` or a model that cannot work,
         and for a name that is not there.
 
@@ -174,6 +196,9 @@ class AgentSystem:
                 ", ".join(unknown),
             )
         stack = self._stack(blueprint)
+        for item in stack:
+            if isinstance(item, Delegation):
+                item.delegate = delegate
         brought = {as_tool(tool).name for item in stack for tool in item.tools()}
         chosen = [
             tool

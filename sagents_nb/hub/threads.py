@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -12,23 +12,34 @@ import msgspec
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    InvalidDecision,
+    NotFound,
+    NotRunning,
+    SagentsError,
+)
 from ..events import RESTS, AgentShutdown, Event, StatusChanged
 from ..files.entry import FileEntry
-from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject
+from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Run, Session
 from ..store.conversations import Conversation
-from .agencies import Agency
+from .agencies import Agency, digest_of
 from .blueprints import Blueprint, blueprint_of
 from .event_log import EventLog
+from .sub_agents import links_of
 from .vocabulary import (
     AGENT_ERROR,
+    BY_SUB_AGENT,
+    REPORTED,
     REQUEST_ACCEPTED,
     RUN_CANCELED,
     RUN_PAUSED,
+    SPAWNED,
     STATUSES,
     Told,
     Translator,
@@ -56,7 +67,9 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     ``blueprint`` is the one it was made with: what is changed in it later is for later threads.
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
-    told.
+    told. ``parent`` is the thread that waits for its report, and the token that it reports with.
+    ``attempts`` counts how often it was gone on with since the process ended last, without an end;
+    ``schedule_run`` is the run of a schedule that it does.
     """
 
     id: str
@@ -66,6 +79,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     request: dict[str, str] = {}
     variables: dict[str, Any] = {}
     parent: dict[str, str] | None = None
+    attempts: int = 0
+    schedule_run: str | None = None
 
     @property
     def type(self) -> str:
@@ -77,6 +92,10 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
         kept = {"blueprint": to_data(self.blueprint), "request": self.request}
         if self.parent is not None:
             kept["parent"] = self.parent
+        if self.attempts:
+            kept["attempts"] = self.attempts
+        if self.schedule_run is not None:
+            kept["schedule_run"] = self.schedule_run
         return {HUB: {**kept, "variables": self.variables}}
 
     def view(self) -> dict[str, Any]:
@@ -108,19 +127,29 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
         request=kept.get("request") or {},
         variables=kept.get("variables") or {},
         parent=kept.get("parent"),
+        attempts=kept.get("attempts") or 0,
+        schedule_run=kept.get("schedule_run"),
     )
 
 
 class Thread:
     """A thread that is open here: its ``session``, and the ``log`` of what is told of it.
 
+    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits.
     Its methods wait until what they did is safe, so they are for no event loop.
     """
 
-    def __init__(self, record: ThreadRecord, session: Session, log: EventLog) -> None:
+    def __init__(
+        self,
+        record: ThreadRecord,
+        session: Session,
+        log: EventLog,
+        stopped: Callable[[Thread], None],
+    ) -> None:
         self.record = record
         self.session = session
         self.log = log
+        self._stopped = stopped
         # Two who act at once act one after the other: each finds what the other left.
         self._lock = threading.RLock()
         self._translator = Translator(
@@ -137,7 +166,7 @@ class Thread:
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
         session.steering_mode = "all"
         if untold := self._untold():
-            self._tell(untold)
+            self.tell(untold)
         session.subscribe(self._hear)
 
     @kinds.safe_repr
@@ -173,14 +202,17 @@ class Thread:
         return completed(session.messages) if has_answer else [tell.canceled]
 
     def _hear(self, event: Event) -> None:
-        self.log.append(self._translator.translate(event))
+        told = self._translator.translate(event)
+        self.log.append(told)
+        if any(STATUSES.get(type, "running") != "running" for type, _ in told):
+            self._stopped(self)
         match event:
             case AgentShutdown() if event.reason not in RESTS:
                 self.log.end()
             case StatusChanged(status="idle", previous="running") if self.session.queued:
-                runtime.loop.call_soon(self._go_on)  # it was said when the run heard nothing more
+                runtime.loop.call_soon(self._hear_more)  # it was said when nothing more was heard
 
-    def _go_on(self) -> None:
+    def _hear_more(self) -> None:
         """Have what was said be heard by a run, unless one is there to hear it."""
         with suppress(NotRunning, Busy):
             self.session.retry()
@@ -211,7 +243,7 @@ class Thread:
             self._say(said)
             if idempotency_key is not None:
                 self._keys.add(idempotency_key)
-                self._tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
+                self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
     def _say(self, said: list[Message]) -> None:
@@ -224,14 +256,24 @@ class Thread:
                 return
             session.steer(said)
             if session.status not in ("running", "interrupted"):  # it ended before it heard
-                self._go_on()
+                self._hear_more()
         elif said and session.queued:  # what was said before comes first
             session.steer(said)
-            self._go_on()
+            self._hear_more()
         elif said:
             session.send(said)
         else:
             session.proceed()
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until the run that is active has ended, or waits itself; what the thread is then.
+
+        Raises :class:`TimeoutError` after ``timeout`` seconds.
+        """
+        if (run := self.session.current_run) is not None:
+            with suppress(SagentsError):  # the status says that it failed
+                run.result(timeout)
+        return self.status
 
     def replace_agent(self, record: ThreadRecord, agent: Agent) -> None:
         """Have further runs by ``agent``, with the variables of ``record``."""
@@ -281,18 +323,66 @@ class Thread:
                 self.session.cancel()
                 self.log.wait()
             elif self.status in ("registered", "error"):
-                self._tell([self._translator.canceled])
+                self.tell([self._translator.canceled])
+                self._stopped(self)
+
+    def report(self, child_id: str, report: str, token: str | None = None) -> None:
+        """A child's ``report`` becomes the result of the call that waits for it.
+
+        With a ``token`` it is the child that says so, and it has to be the child's. Raises
+        :class:`NothingWaits` where this thread waits for no such child any more.
+        """
+        with self._lock:
+            waiting = self.session.interrupt if self.status == "paused" else None
+            known = None if token is None else digest_of(token)
+            for link in links_of(waiting):
+                if link.child_id != child_id or known not in (None, link.token):
+                    continue
+                assert waiting is not None
+                request = link.request
+                self.session.decide(
+                    {request.tool_call_id: Respond(report)},
+                    interrupt_id=waiting.id,
+                    digests={request.tool_call_id: request.digest},
+                    by=BY_SUB_AGENT,
+                )
+                return
+            raise NothingWaits("This thread waits for no report of that child and token.")
+
+    def retry(self) -> None:
+        """Try again what failed."""
+        with self._lock, suppress(NotRunning, Busy):
+            self.session.retry()
+
+    def go_on(self) -> bool:
+        """After an end of the process: go on with what was under way; whether there was any."""
+        with self._lock, suppress(NotRunning, Busy):
+            if self.session.status == "paused" or self.session.queued:
+                self.session.retry()
+                return True
+        return False
 
     def close(self, reason: str) -> None:
         """Stop what it does and let its conversation go, once all that was told is kept."""
         self.session.close(reason)
         self.log.wait()
 
-    def _tell(self, told: Sequence[Told]) -> None:
+    def tell(self, told: Sequence[Told]) -> None:
+        """Have these events kept, and told; returns once they are."""
         runtime.call(self.log.append, told)
         self.log.wait()
 
     # what it is
+
+    @property
+    def answer(self) -> str:
+        """What it has to report: its last answer, or why there is none."""
+        if self.status == "completed":
+            said = (m.text for m in reversed(self.session.messages) if m.role == "assistant")
+            return next(filter(None, said), "")
+        if self.status == "canceled":
+            return "Error: The sub-agent was cancelled."
+        return f"Error: The sub-agent failed: {self.session.error or 'nothing tells why'}"
 
     @property
     def run(self) -> dict[str, Any]:
@@ -334,10 +424,49 @@ class Thread:
         if "read_file" in agent.tools_by_name:
             files = session.files.contents()
             state["files"] = {entry.path: _text(entry) for entry in files}
+        if links := self._links():
+            state["subagents"] = links
         waiting = session.state.interrupt
         if waiting is not None and self.status == "paused":
             state["interrupt"] = to_data(waiting)
         return {"state": state, "run": self.run}
+
+    def _links(self) -> list[dict[str, Any]]:
+        """Its children, as they were told of."""
+        waits = {link.child_id for link in links_of(self.session.state.interrupt)}
+        links: dict[str, dict[str, Any]] = {}
+        for event in self.log.read_types((SPAWNED, REPORTED)):
+            child_id = event.data["childThreadId"]
+            if event.type == SPAWNED:
+                links[child_id] = {
+                    "childThreadId": child_id,
+                    "toolCallId": event.data["toolCallId"],
+                    "status": "canceled",
+                    "createdAt": event.ts,
+                }
+            elif child_id in links:
+                report = event.data["result"]
+                failed = isinstance(report, str) and report.startswith("Error:")
+                links[child_id] |= {
+                    "status": "canceled" if failed else "completed",
+                    "completedAt": event.ts,
+                    "report": report,
+                }
+        for child_id in waits & links.keys():
+            links[child_id]["status"] = "waiting"
+        # Those of one turn begin side by side: they are in the order of their calls.
+        calls = [call.id for message in self.session.messages for call in message.tool_calls]
+        order = {id: number for number, id in enumerate(calls)}
+        return sorted(links.values(), key=lambda link: order.get(link["toolCallId"], -1))
+
+    @property
+    def children(self) -> list[str]:
+        """The ids of its children, in the order of the calls by which they began."""
+        return [link["childThreadId"] for link in self._links()]
+
+    def knows(self, idempotency_key: str) -> bool:
+        """Whether it was invoked with that key."""
+        return idempotency_key in self._keys
 
 
 def _decisions(

@@ -26,7 +26,7 @@ from ..events import (
     ToolExecutionStart,
     TurnStart,
 )
-from ..interrupts import Edit, Reject
+from ..interrupts import Edit, Reject, Respond
 from ..interrupts import Interrupt as Waiting
 from ..loop.tool_values import NO_OUTPUT
 from ..messages import Message, TextDelta
@@ -60,6 +60,11 @@ STATUSES = {
 SUB_AGENTS = "subagents"
 """In the data of an interrupt: what waits is other threads, and no person."""
 
+BY_SUB_AGENT = "subagent"
+"""Who decided, where a thread reported."""
+
+SPAWNED, REPORTED = "subagent.spawned", "subagent.completed"
+
 
 def status_of(session_status: str, last: str | None) -> str:
     """What a thread is, by its session's status and the ``last`` event that tells of one."""
@@ -78,6 +83,13 @@ def reason_of(interrupt: Waiting | None) -> str:
         return "error"
     parts = interrupt.parts or (interrupt,)
     return "subagent" if all(part.data.get(SUB_AGENTS) for part in parts) else "hitl"
+
+
+def child_of(waiting: Waiting | None, tool_call_id: str) -> str | None:
+    """The thread of which that call waits for the report."""
+    parts = () if waiting is None else waiting.parts or (waiting,)
+    mine = (part for part in parts if tool_call_id in part.tool_call_ids)
+    return next((part.data[SUB_AGENTS]["childThreadId"] for part in mine), None)
 
 
 def as_chat(message: Message) -> list[dict[str, Any]]:
@@ -147,12 +159,19 @@ class Translator(msgspec.Struct):
             case Interrupt():
                 self.waiting = event.interrupt
             case DecisionMade():
-                self.decided.append(event)
+                return self._decide(event)
             case AgentEnd():
                 self.end = event
             case StatusChanged():
                 return self._changed(event)
         return []
+
+    def _decide(self, event: DecisionMade) -> list[Told]:
+        if event.by != BY_SUB_AGENT or not isinstance(event.decision, Respond):
+            self.decided.append(event)
+            return []
+        child_id = child_of(self.waiting, event.tool_call_id)
+        return [(REPORTED, {"childThreadId": child_id, "result": event.decision.answer})]
 
     def _begin(self, event: AgentStart) -> list[Told]:
         before = self._end()  # the run before, where this one waited in the queue for it

@@ -117,6 +117,12 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
             runs again may happen twice.
           </p>
         )}
+        {request.missing && (
+          <p class="sagents-ask" data-testid="missing">
+            The agent has no tool {spelledOut(tool_name)} by now, so the call would fail. Define it and add it with %agent tools add, or
+            reject.
+          </p>
+        )}
         <Cuts.Provider value={count}>
           <Boundary key={mode} instead={unshown}>
             {mode === "edit" ? (

@@ -21,9 +21,12 @@ from .bodies import (
     CreatedAgency,
     Invocation,
     OkReply,
+    PluginReply,
+    PluginsReply,
     SecretReply,
     ThreadReply,
     ThreadsReply,
+    ToolReply,
 )
 from .call import Call
 
@@ -52,6 +55,18 @@ def new_secret(call: Call) -> SecretReply:
 
 def _seen(agency: Agency) -> dict[str, str]:
     return {"id": agency.id, "name": agency.name, "created_at": agency.created_at.isoformat()}
+
+
+def plugins(call: Call) -> PluginsReply:
+    """What blueprints can be made of."""
+    system = call.hub.system
+    return PluginsReply(
+        plugins=[PluginReply(name=key, tags=tags) for key, tags in system.middleware.items()],
+        tools=[
+            ToolReply(name=tool.name, description=tool.description, tags=tags)
+            for tool, tags in system.tools
+        ],
+    )
 
 
 def blueprints(call: Call) -> BlueprintsReply:

@@ -54,7 +54,24 @@ def approve(call: Call) -> OkReply:
 
 def cancel(call: Call) -> OkReply:
     """Stop it."""
-    call.thread.cancel()
+    call.hub.cancel(call.agency, call.thread)
+    return OkReply()
+
+
+def child_result(call: Call) -> OkReply:
+    """A child's report."""
+    body = call.body
+    call.thread.report(body.child_thread_id, body.report, body.token)
+    return OkReply()
+
+
+def register(call: Call) -> OkReply:
+    """What is said of a thread that was made already: its variables."""
+    thread = call.thread
+    if call.body.id != thread.record.id:
+        raise ConfigurationError("The metadata are of another thread: their id is not this one's.")
+    if call.body.vars:
+        call.hub.set_variables(call.agency, thread, call.body.vars)
     return OkReply()
 
 

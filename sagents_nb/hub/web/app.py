@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -32,15 +32,30 @@ from ...errors import (
 from ...files import FileError
 from ...text import logger_of
 from ..agencies import NameTaken
+from ..dialects.openai_chat import Completion
+from ..doors import Door
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
-from .call import Call, TooMany
+from .call import Call, TooMany, problem
 from .feed import Feed
-from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .forwarding import forwarded, joined
+from .guard import (
+    FORWARDED,
+    MATCH,
+    OWNER,
+    SUBPROTOCOL,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    Settings,
+    TooLarge,
+)
 from .openapi import document
 from .pages import PAGE, POLICY
 from .routes import Match, Route
+from .stream import TRY_LATER, Stream
 
 logger = logger_of(__name__)
 
@@ -112,8 +127,10 @@ class App:
         request = Request(scope, receive)
         try:
             response = await self._answer(request, found, found.route)
+        except Owned as owned:
+            response = await self._elsewhere(request, owned)
         except Exception as error:  # one request must not end the others
-            response = _failure(error)
+            response = _failure(error, scope["path"])
         await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -125,7 +142,7 @@ class App:
 
     async def _work(self, function: Any, *args: Any) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, functools.partial(function, *args))
+        return await loop.run_in_executor(self._workers, partial(function, *args))
 
     async def _answer(self, request: Request, found: Match, route: Route) -> Response:
         if route.kind == "page":
@@ -147,28 +164,62 @@ class App:
             return _error(503, "This hub is about to end; try again in a moment.")
         call = self._call(request, found, body)
         if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
-            return await self._stream(call)
+            return await self._events(call)
         assert route.handle is not None
         reply = await self._work(route.handle, call)
+        if isinstance(reply, Completion):
+            return await self._completed(reply, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    async def _door(self, owned: Owned, scope: Scope) -> Door | None:
+        """Where the process is asked that has a thread open; None where it cannot be."""
+        if scope.get(FORWARDED):
+            return None  # it was somebody else's a moment ago, and goes round in no circle
+        door: Door | None = await self._work(self.hub.doors.of, owned.owner)
+        return door
+
+    async def _elsewhere(self, request: Request, owned: Owned) -> Response:
+        try:
+            door = await self._door(owned, request.scope)
+            if door is None:
+                raise owned
+            return await forwarded(request, await request.body(), door)
+        except Exception as error:
+            return _failure(error, request.url.path)
+
+    async def _completed(self, completion: Completion, *, streamed: bool) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                async for chunk in completion.chunks():
+                    yield chunk
+            finally:
+                await self._work(completion.close)
+
+        if streamed:
+            return StreamingResponse(chunks(), media_type="text/event-stream")
+        try:
+            reply = await completion.reply()
+        finally:
+            await self._work(completion.close)
+        return Response(msgspec.json.encode(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
-            hub=self.hub,
-            limits=self.settings.limits,
-            parameters=found.parameters,
+            self.hub,
+            self.settings.limits,
+            found.parameters,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",
+            owner=request.scope.get(OWNER),
             body=body,
         )
 
     # what goes on
 
-    @contextlib.asynccontextmanager
-    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
-        """A feed of the thread of ``call``, as far as there is room for one more."""
-        since = since_of(call)
+    @contextlib.contextmanager
+    def _room(self, call: Call) -> Iterator[None]:
+        """Room for one more who listens; raises :class:`TooMany`."""
         agency, limits = call.parameters["agency"], self.settings.limits
         if (
             self._sockets.total() >= limits.sockets
@@ -176,23 +227,35 @@ class App:
         ):
             raise TooMany("So many clients listen that there is room for no more; try again later.")
         self._sockets[agency] += 1
-        feed = None
         try:
-            thread = await self._work(lambda: call.thread)
-            owner, id = call.parameters["agency"], thread.record.id
-            read = self.hub.events
-            known = await self._work(self.hub.agency, owner)
-            feed = Feed(thread, since, lambda after: read(known, id, after))
-            await self._work(feed.begin)
-            yield feed
+            yield
         finally:
             self._sockets[agency] -= 1
-            if feed is not None:
-                feed.end()
 
-    async def _stream(self, call: Call) -> Response:
+    @contextlib.asynccontextmanager
+    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
+        """What is told of the thread of ``call``."""
+        since, loop = since_of(call), asyncio.get_running_loop()
+
+        def begun() -> Feed:
+            agency, thread = call.agency, call.thread
+            read = partial(self.hub.events, agency, thread.record.id)
+            return Feed(thread, since, read, loop)
+
+        feed: Feed = await self._work(begun)
+        try:
+            yield feed
+        finally:
+            feed.end()
+
+    async def _events(self, call: Call) -> Response:
         stack = contextlib.AsyncExitStack()
-        feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
+        stack.enter_context(self._room(call))
+        try:
+            feed = await stack.enter_async_context(self._feed(call))
+        except BaseException:
+            await stack.aclose()
+            raise
 
         async def frames() -> AsyncIterator[bytes]:
             async with stack:
@@ -203,23 +266,57 @@ class App:
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
+        assert found.route is not None
         async with contextlib.AsyncExitStack() as stack:
             try:
-                feed = await stack.enter_async_context(self._feed(call))
-            except Exception as error:
-                await socket.send_denial_response(_failure(error))
+                stack.enter_context(self._room(call))
+                if found.route.path.endswith("/stream"):
+                    loop = asyncio.get_running_loop()
+                    stream = await self._work(lambda: Stream(socket, call.thread, loop))
+                    stack.callback(stream.end)
+                    telling, hearing = stream.tell, stream.hear
+                else:
+                    feed = await stack.enter_async_context(self._feed(call))
+                    telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
+            except Owned as owned:
+                await self._socket_elsewhere(socket, owned)
                 return
-            offered = socket.scope.get("subprotocols", ())
-            await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
-            telling = asyncio.create_task(_tell(socket, feed))
-            hearing = asyncio.create_task(_hear(socket))
-            done, left = await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            for task in left:
-                task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-            if telling in done and telling.exception() is None:
-                with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                    await socket.close(1001, "The thread is closed.")
+            except Exception as error:
+                await socket.send_denial_response(_failure(error, socket.url.path))
+                return
+            await socket.accept(_subprotocol(socket))
+            await _both(socket, telling, hearing)
+
+    async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
+        try:
+            door = await self._door(owned, socket.scope)
+            if door is None:
+                raise owned
+            await joined(socket, door, _subprotocol(socket))
+        except Exception as error:
+            await socket.send_denial_response(_failure(error, socket.url.path))
+
+
+def _subprotocol(socket: WebSocket) -> str | None:
+    return SUBPROTOCOL if SUBPROTOCOL in socket.scope.get("subprotocols", ()) else None
+
+
+async def _both(
+    socket: WebSocket,
+    telling: Callable[[], Coroutine[Any, Any, None]],
+    hearing: Callable[[], Coroutine[Any, Any, None]],
+) -> None:
+    """Tell and hear, until the page is gone, or there is nothing more to tell."""
+    tells, hears = asyncio.create_task(telling()), asyncio.create_task(hearing())
+    _, left = await asyncio.wait({tells, hears}, return_when=asyncio.FIRST_COMPLETED)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(tells, hears, return_exceptions=True)
+    if hears in left:
+        slow = not tells.cancelled() and isinstance(tells.exception(), TimeoutError)
+        code, why = (TRY_LATER, "It was not read.") if slow else (1001, "The thread is closed.")
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
+            await asyncio.wait_for(socket.close(code, why), 1.0)
 
 
 async def _tell(socket: WebSocket, feed: Feed) -> None:
@@ -270,14 +367,14 @@ def _error(status: int, sentence: str) -> JSONResponse:
     return JSONResponse({"error": sentence}, status)
 
 
-def _failure(error: Exception) -> JSONResponse:
+def _failure(error: Exception, path: str) -> JSONResponse:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return _error(status, str(error))
+            return JSONResponse(problem(path, str(error)), status)
     if isinstance(error, SagentsError):
-        return _error(400, str(error))
+        return JSONResponse(problem(path, str(error)), 400)
     logger.error("A request failed", exc_info=error)
-    return _error(500, "The hub failed at this; its log says why.")
+    return JSONResponse(problem(path, "The hub failed at this; its log says why."), 500)
 
 
 def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,6 +23,12 @@ class ErrorReply(Reply):
     """Why nothing was done: one sentence that names the thing and the next step."""
 
     error: str
+
+
+class ChatErrorReply(Reply):
+    """The same, as OpenAI's clients read it: ``error`` has a ``message`` and a ``type``."""
+
+    error: dict[str, str]
 
 
 class OkReply(Reply):
@@ -186,6 +193,117 @@ class Approval(Body):
     modified_tool_calls: list[CallEdit] = []
     interrupt_id: str | None = None
     digests: dict[str, str] | None = None
+
+
+class ChildResult(Body):
+    """What a child reports, with the token that it was made with."""
+
+    token: str
+    child_thread_id: str
+    report: str
+
+
+class Registration(Body, forbid_unknown_fields=False):
+    """Of a thread that was made: its variables. What else its metadata say is as it was made."""
+
+    id: str
+    vars: dict[str, Any] = {}
+
+
+class ScheduleChanges(Body):
+    """A schedule, or what is to be other in one; ``intervalMs`` is in milliseconds."""
+
+    name: str | UnsetType = UNSET
+    agent_type: str | UnsetType = UNSET
+    input: str | UnsetType = UNSET
+    type: Literal["once", "cron", "interval"] | UnsetType = UNSET
+    run_at: datetime | UnsetType | None = UNSET
+    cron: str | UnsetType | None = UNSET
+    interval_ms: Annotated[float, Meta(ge=1000)] | UnsetType | None = UNSET
+    timezone: str | UnsetType = UNSET
+    max_retries: Annotated[int, Meta(ge=0, le=3)] | UnsetType = UNSET
+    overlap_policy: Literal["skip", "queue", "allow"] | UnsetType = UNSET
+
+
+class ScheduleReply(Reply):
+    """A schedule: ``status`` is active, paused or, once it is over, disabled."""
+
+    id: str
+    name: str
+    agent_type: str
+    input: str
+    type: str
+    run_at: str | None
+    cron: str | None
+    interval_ms: float | None
+    timezone: str
+    max_retries: int
+    overlap_policy: str
+    status: str
+    created_at: str
+    updated_at: str
+    last_run_at: str | None
+    next_run_at: str | None
+
+
+class SchedulesReply(Reply):
+    """The schedules of an agency, the newest first."""
+
+    schedules: list[ScheduleReply]
+
+
+class ScheduleRunReply(Reply):
+    """One time of a schedule: pending, running, completed, failed or skipped."""
+
+    id: str
+    schedule_id: str
+    agent_id: str | None
+    status: str
+    retry_count: int
+    error: str | None
+    scheduled_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
+class ScheduleRunsReply(Reply):
+    """The last times of a schedule, the newest first."""
+
+    runs: list[ScheduleRunReply]
+
+
+class Variables(Body):
+    """Variables by their names; ``"$NAME"`` stands for one of the hub's process."""
+
+    vars: dict[Key, Any]
+
+
+class VariablesReply(Reply):
+    """The names of variables: their values are shown to nobody."""
+
+    vars: list[str]
+
+
+class PluginReply(Reply):
+    """A middleware, by its key in the config of a blueprint, and the tags that choose it."""
+
+    name: str
+    tags: list[str]
+
+
+class ToolReply(Reply):
+    """A tool, and the tags that choose it."""
+
+    name: str
+    description: str
+    tags: list[str]
+
+
+class PluginsReply(Reply):
+    """What blueprints can be made of."""
+
+    plugins: list[PluginReply]
+    tools: list[ToolReply]
 
 
 class CodeExchange(Body):

@@ -19,32 +19,31 @@ MOST_WAITING = 256
 class Feed:
     """The events of ``thread`` after number ``since``, each once and in order, then what follows.
 
-    ``read`` gives those that are kept after a number. Iterate it on the loop it was made on, once
-    :meth:`begin` was called in a thread; :meth:`end` lets go of it.
+    ``read`` gives those that are kept after a number. It is made in a thread, since the runtime's
+    loop may have to wait for a tool, and iterated on ``loop``; :meth:`end` lets go of it.
     """
 
     def __init__(
-        self, thread: Thread, since: int, read: Callable[[int], list[ThreadEvent]]
+        self,
+        thread: Thread,
+        since: int,
+        read: Callable[[int], list[ThreadEvent]],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._thread = thread
         self._last = since
         self._read = read
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._woken = asyncio.Event()
         self._waiting: deque[ThreadEvent | None] = deque()
         self._behind = True  # of what is kept nothing has been read
-        self._unwatch: Callable[[], None] | None = None
-
-    def begin(self) -> None:
-        """Hear of what follows; the thread does not rest meanwhile."""
-        self._unwatch = self._thread.session.watch(f"feed-{uuid.uuid4().hex[:12]}")
-        runtime.call(self._thread.log.listen, self._hear)
+        self._unwatch = thread.session.watch(f"feed-{uuid.uuid4().hex[:12]}")  # it does not rest
+        runtime.call(thread.log.listen, self._hear)
 
     def end(self) -> None:
         """Hear of nothing any more."""
         runtime.post(self._thread.log.leave, self._hear)
-        if self._unwatch is not None:
-            self._unwatch()
+        self._unwatch()
 
     def _hear(self, event: ThreadEvent | None) -> None:
         """On the runtime's loop."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from .bodies import ErrorReply
+from .bodies import ChatErrorReply, ErrorReply
 from .routes import ROUTES, Needs, Route
 
 _REF = "#/components/schemas/{name}"
@@ -32,7 +32,9 @@ def document() -> dict[str, Any]:
     """The whole document; sockets are in none, OpenAPI has no word for them."""
     routes = [route for route in ROUTES if route.kind == "http"]
     types = [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
-    _, schemas = msgspec.json.schema_components([*types, ErrorReply], ref_template=_REF)
+    _, schemas = msgspec.json.schema_components(
+        [*types, ErrorReply, ChatErrorReply], ref_template=_REF
+    )
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -87,7 +89,7 @@ def _operation(route: Route) -> dict[str, Any]:
     for status in sorted(failures):
         operation["responses"][str(status)] = {
             "description": _WORDS[status],
-            "content": _json(ErrorReply),
+            "content": _json(ChatErrorReply if route.path.startswith("/v1/") else ErrorReply),
         }
     return operation
 

@@ -75,6 +75,9 @@ def serve(
     try:
         codes = Codes(token)
         app = App(hub, settings, codes)
+        hub.doors.open(_address(listening, socket.gethostname()))
+        hub.recover()
+        hub.scheduler.start()
         asyncio.run(_serve(app, listening, lambda: _say(listening, token, say)))
     finally:
         hub.close()
@@ -82,10 +85,15 @@ def serve(
 
 
 def _say(listening: socket.socket, token: str, say: Callable[[str], object]) -> None:
-    name, port = listening.getsockname()[:2]
-    address = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    say(f"The hub is at {address}")
+    say(f"The hub is at {_address(listening)}")
     say(f"Its token, which is shown this once: {token}")
+
+
+def _address(listening: socket.socket, everywhere: str = "localhost") -> str:
+    """Where it listens; ``everywhere`` stands for all addresses of this machine."""
+    name, port = listening.getsockname()[:2]
+    name = everywhere if name in ("0.0.0.0", "::") else name
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 async def _serve(app: App, listening: socket.socket, begun: Callable[[], None]) -> None:
