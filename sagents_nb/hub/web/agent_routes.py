@@ -6,7 +6,7 @@ from ...errors import ConfigurationError, StaleApproval
 from ...messages import Message
 from ..agencies import Agency
 from ..threads import Thread
-from .bodies import EventReply, EventsReply, Invocation, OkReply, RunReply, StateReply
+from .bodies import EventsReply, Invocation, OkReply, RunReply, StateReply
 from .call import Call
 
 
@@ -67,12 +67,7 @@ def delete_thread(call: Call) -> OkReply:
 def events(call: Call) -> EventsReply:
     """What was told of it."""
     told = call.hub.events(call.agency, call.parameters["thread"], since_of(call))
-    return EventsReply(
-        events=[
-            EventReply(thread_id=e.thread_id, ts=e.ts, seq=e.seq, type=e.type, data=e.data)
-            for e in told
-        ]
-    )
+    return EventsReply(events=told)
 
 
 def since_of(call: Call) -> int:

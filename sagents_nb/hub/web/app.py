@@ -8,12 +8,12 @@ import functools
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -37,7 +37,7 @@ from ..hub import Hub
 from .agent_routes import since_of
 from .call import Call, TooMany
 from .feed import Feed
-from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge, deny
 from .openapi import document
 from .pages import PAGE, POLICY
 from .routes import Match, Route
@@ -49,6 +49,9 @@ WORKERS = 16
 
 HEARTBEAT = 15.0
 """Seconds without an event after which a stream says that it is alive."""
+
+STALLED_SECONDS = 30.0
+"""Without progress after which a client is let go of."""
 
 CODE_SECONDS = 60.0
 
@@ -107,14 +110,18 @@ class App:
         found: Match = scope[MATCH]
         assert found.route is not None
         if scope["type"] == "websocket":
-            await self._socket(WebSocket(scope, receive, send), found)
+            await self._socket(WebSocket(scope, receive, _timely(send)), found)
             return
         request = Request(scope, receive)
-        try:
-            response = await self._answer(request, found, found.route)
-        except Exception as error:  # one request must not end the others
-            response = _failure(error)
-        await response(scope, receive, send)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                response = await self._answer(request, found, found.route, stack)
+            except ClientDisconnect:
+                return
+            except Exception as error:  # one request must not end the others
+                response = _failure(error)
+            with contextlib.suppress(ClientDisconnect, TimeoutError):
+                await response(scope, receive, _timely(send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -127,7 +134,10 @@ class App:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._workers, functools.partial(function, *args))
 
-    async def _answer(self, request: Request, found: Match, route: Route) -> Response:
+    async def _answer(
+        self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
+    ) -> Response:
+        """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             return Response(PAGE, media_type="text/html", headers=POLICY)
         if route.path == "/healthz":
@@ -143,11 +153,13 @@ class App:
             if token is None:
                 return _error(401, "That code is used or too old; start the hub's page again.")
             return JSONResponse({"token": token})
-        if self.draining and request.method != "GET":
+        if self.draining and route.method != "GET":
             return _error(503, "This hub is about to end; try again in a moment.")
         call = self._call(request, found, body)
-        if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
-            return await self._stream(call)
+        live = "text/event-stream" in call.headers.get("accept", "")
+        if route.path.endswith("/events") and live and request.method == "GET":
+            feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
+            return StreamingResponse(_frames(feed), media_type="text/event-stream")
         assert route.handle is not None
         reply = await self._work(route.handle, call)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
@@ -178,28 +190,16 @@ class App:
         self._sockets[agency] += 1
         feed = None
         try:
-            thread = await self._work(lambda: call.thread)
-            owner, id = call.parameters["agency"], thread.record.id
-            read = self.hub.events
-            known = await self._work(self.hub.agency, owner)
-            feed = Feed(thread, since, lambda after: read(known, id, after))
+            known, thread = await self._work(lambda: (call.agency, call.thread))
+            feed = Feed(
+                thread, since, lambda after: self.hub.events(known, thread.record.id, after)
+            )
             await self._work(feed.begin)
             yield feed
         finally:
-            self._sockets[agency] -= 1
+            self._sockets -= Counter([agency])
             if feed is not None:
                 feed.end()
-
-    async def _stream(self, call: Call) -> Response:
-        stack = contextlib.AsyncExitStack()
-        feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
-
-        async def frames() -> AsyncIterator[bytes]:
-            async with stack:
-                async for event in _with_heartbeat(feed):
-                    yield b": alive\n\n" if event is None else _frame(event)
-
-        return StreamingResponse(frames(), media_type="text/event-stream")
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
@@ -207,7 +207,7 @@ class App:
             try:
                 feed = await stack.enter_async_context(self._feed(call))
             except Exception as error:
-                await socket.send_denial_response(_failure(error))
+                await deny(socket, _failure(error))
                 return
             offered = socket.scope.get("subprotocols", ())
             await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
@@ -216,15 +216,36 @@ class App:
             done, left = await asyncio.wait({telling, hearing}, return_when=asyncio.FIRST_COMPLETED)
             for task in left:
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
-            if telling in done and telling.exception() is None:
-                with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                    await socket.close(1001, "The thread is closed.")
+            await asyncio.gather(*done, *left, return_exceptions=True)
+            if telling in done:
+                await _close(socket, telling.exception())
+
+
+def _timely(send: Send) -> Send:
+    """Sends as ``send`` does, and waits for nobody who reads nothing."""
+
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await send(message)
+
+    return sending
 
 
 async def _tell(socket: WebSocket, feed: Feed) -> None:
     async for event in feed:
         await socket.send_text(msgspec.json.encode(event).decode())
+
+
+async def _close(socket: WebSocket, failed: BaseException | None) -> None:
+    if isinstance(failed, WebSocketDisconnect):
+        return
+    if failed is not None:
+        logger.error("A socket failed", exc_info=failed)
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        if failed is None:
+            await socket.close(1001, "The thread is closed.")
+        else:
+            await socket.close(1011, "The hub failed at this; its log says why.")
 
 
 async def _hear(socket: WebSocket) -> None:
@@ -250,6 +271,11 @@ async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
             yield event
     finally:
         following.cancel()
+
+
+async def _frames(feed: Feed) -> AsyncIterator[bytes]:
+    async for event in _with_heartbeat(feed):
+        yield b": alive\n\n" if event is None else _frame(event)
 
 
 def _frame(event: ThreadEvent) -> bytes:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ..event_log import ThreadEvent
+
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -151,20 +153,10 @@ class StateReply(Reply):
     run: dict[str, Any]
 
 
-class EventReply(Reply):
-    """One event; ``seq`` counts them from 1."""
-
-    thread_id: str
-    ts: str
-    seq: int
-    type: str
-    data: dict[str, Any]
-
-
 class EventsReply(Reply):
     """Events of a thread, in their order."""
 
-    events: list[EventReply]
+    events: list[ThreadEvent]
 
 
 class CallEdit(Body):

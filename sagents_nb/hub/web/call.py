@@ -31,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request; ``body`` is the struct of its route, ``by`` who decides, for the record."""
+    """One request; ``body`` is the struct of its route."""
 
     hub: Hub
     limits: Limits

@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+from ...errors import NotFound
 from ...runtime.thread import runtime
 from ..event_log import ThreadEvent
 from ..threads import Thread
@@ -61,10 +62,13 @@ class Feed:
         while True:
             if self._behind:
                 self._behind = False
-                while kept := await asyncio.to_thread(self._read, self._last):
-                    for event in kept:
-                        self._last = event.seq
-                        yield event
+                try:
+                    while kept := await asyncio.to_thread(self._read, self._last):
+                        for event in kept:
+                            self._last = event.seq
+                            yield event
+                except NotFound:  # it was deleted meanwhile
+                    return
             while self._waiting and not self._behind:
                 next_ = self._waiting.popleft()
                 if next_ is None:

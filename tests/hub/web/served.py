@@ -70,14 +70,15 @@ class Served:
         """The id of a new one."""
         return self.hub.create_thread(agency or self.agency, type).record.id
 
-    def socket(self, path: str, token: str | None = TOKEN, **options: Any) -> ClientConnection:
+    def socket(self, path: str, token: str | None = TOKEN) -> ClientConnection:
         """A socket, with the token as a page shows it."""
         protocols = [SUBPROTOCOL, *([] if token is None else [protocol_of(token)])]
         return connect(
             f"ws://127.0.0.1:{self.port}{path}",
             subprotocols=protocols,  # type: ignore[arg-type]
             open_timeout=PATIENCE,
-            **options,
+            max_size=None,
+            max_queue=None,  # with frames that nobody has read it would wait when it is closed
         )
 
     def stream(self, path: str, **headers: str) -> contextlib.AbstractContextManager[Any]:
