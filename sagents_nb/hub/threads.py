@@ -163,6 +163,10 @@ class Thread:
                 self._tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
+    def has_accepted(self, idempotency_key: str) -> bool:
+        """Whether a request of that key was accepted: another one does nothing."""
+        return idempotency_key in self._keys
+
     def _say(self, said: list[Message]) -> None:
         session = self.session
         if session.status not in ("running", "interrupted"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...errors import ConfigurationError, StaleApproval
+from ...files.paths import normalize
 from ...messages import Message
 from ..agencies import Agency
 from ..threads import Thread
@@ -20,10 +21,13 @@ def invoke(call: Call) -> RunReply:
 
 def invoke_thread(call: Call, agency: Agency, thread: Thread, said: Invocation) -> RunReply:
     """Have a thread go on with what was said."""
-    if said.vars:
+    # All that may be refused comes before what changes something.
+    files = {normalize(path): content for path, content in said.files.items()}
+    key = said.idempotency_key
+    if said.vars and not (key is not None and thread.has_accepted(key)):
         call.hub.set_variables(agency, thread, said.vars)
     messages = [Message(each.role, each.content) for each in said.messages]  # type: ignore[arg-type]
-    run = thread.invoke(messages, said.files, said.idempotency_key)
+    run = thread.invoke(messages, files, key)
     return RunReply(run_id=run["runId"], status=run["status"])
 
 

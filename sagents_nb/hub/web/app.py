@@ -35,6 +35,7 @@ from ..agencies import NameTaken
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
+from .bodies import body_of
 from .call import Call, TooMany
 from .feed import Feed
 from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge, deny
@@ -147,7 +148,7 @@ class App:
             return JSONResponse(document())
         body = None
         if route.body is not None:
-            body = _body(await request.body(), route.body)
+            body = body_of(await request.body(), route.body)
         if route.path == "/auth/exchange":
             token = self.codes.exchanged(body.code) if self.codes and body else None
             if token is None:
@@ -281,15 +282,6 @@ async def _frames(feed: Feed) -> AsyncIterator[bytes]:
 def _frame(event: ThreadEvent) -> bytes:
     data = msgspec.json.encode(event)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
-
-
-def _body(raw: bytes, kind: type[msgspec.Struct]) -> Any:
-    try:
-        return msgspec.json.decode(raw or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"The body does not fit: {error}.") from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise ConfigurationError("The body is no JSON; send an object.") from None
 
 
 def _error(status: int, sentence: str) -> JSONResponse:

@@ -163,7 +163,7 @@ def note(text: str) -> str:
 
 def spoken(request: Any) -> Any:
     """Says what it was told, asks for a note where it is told to, and says then that it has it."""
-    last = request.messages[-1]
+    last = request.messages[-1] if request.messages else sa.Message.user("nothing")
     if last.role == "tool":
         return "done"
     if last.text.startswith("note"):
