@@ -77,7 +77,7 @@ def serve(
         origins=tuple(origins),
         limits=limits or Limits(),
     )
-    with _listening(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
+    with listening_socket(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
 
         def begun() -> None:
             say(f"The hub is at {_address(listening)}")
@@ -136,9 +136,12 @@ def _address(listening: socket.socket) -> str:
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket there; raises :class:`~sagents_nb.errors.ConfigurationError` where it cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # Of TCP by name: of others asyncio does not know that answers are to be sent without delay,
+    # and each takes 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -21,7 +21,7 @@ from sagents_nb.hub.agencies import Agency, digest_of
 from sagents_nb.hub.web.app import App, Codes
 from sagents_nb.hub.web.call import Limits
 from sagents_nb.hub.web.guard import SUBPROTOCOL, TOKEN_PROTOCOL, Settings
-from sagents_nb.hub.web.serving import Server
+from sagents_nb.hub.web.serving import Server, listening_socket
 from tests.talking import PATIENCE, call
 
 TOKEN = "the-canary-that-opens-this-hub-and-is-told-to-nobody"
@@ -198,8 +198,7 @@ def serving(
     server = Server(app, begun.set)
     if guard is not None:
         server.config.app = guard(app, hub, settings)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+    with listening_socket("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
         try:

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 from sagents_nb.cli import main
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.hub import AgentSystem
-from sagents_nb.hub.web.serving import serve
+from sagents_nb.hub.web.serving import listening_socket, serve
 from tests.hub.web.served import frames_of, request_of
 from tests.talking import PATIENCE
 
@@ -208,6 +208,13 @@ def test_others_are_not_served_without_tls_unless_that_is_asked_for(
     with pytest.raises(ConfigurationError, match="--insecure"):
         serve(AgentSystem("demo"), tmp_path / "hub.db", host=host, port=0)
     assert not (tmp_path / "hub.db").exists()
+
+
+def test_answers_are_sent_without_delay() -> None:
+    with listening_socket("127.0.0.1", 0) as listening:
+        listening.listen()
+        with socket.create_connection(listening.getsockname()), listening.accept()[0] as accepted:
+            assert accepted.proto == socket.IPPROTO_TCP  # of which asyncio sets TCP_NODELAY
 
 
 def test_with_insecure_it_goes_by_the_names_that_are_listed(begin: Any) -> None:
