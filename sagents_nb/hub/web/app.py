@@ -141,9 +141,10 @@ class App:
         """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             return Response(PAGE, media_type="text/html", headers=POLICY)
+        if self.draining and (route.method != "GET" or route.path == "/healthz"):
+            return _error(503, "This hub is about to end; try again in a moment.")
         if route.path == "/healthz":
-            status = "draining" if self.draining else "ok"
-            return JSONResponse({"status": status}, 503 if self.draining else 200)
+            return JSONResponse({"ok": True})
         if route.path == "/openapi.json":
             return JSONResponse(document())
         body = None
@@ -154,11 +155,9 @@ class App:
             if token is None:
                 return _error(401, "That code is used or too old; start the hub's page again.")
             return JSONResponse({"token": token})
-        if self.draining and route.method != "GET":
-            return _error(503, "This hub is about to end; try again in a moment.")
         call = self._call(request, found, body)
-        live = "text/event-stream" in call.headers.get("accept", "")
-        if route.path.endswith("/events") and live and request.method == "GET":
+        is_stream = "text/event-stream" in call.headers.get("accept", "")
+        if route.live and is_stream and request.method == "GET":
             feed = await stack.enter_async_context(self._feed(call))  # refused before it begins
             return StreamingResponse(_frames(feed), media_type="text/event-stream")
         assert route.handle is not None

@@ -219,9 +219,3 @@ class TokenReply(Reply):
     """The token that the code stood for."""
 
     token: str
-
-
-class HealthReply(Reply):
-    """Whether it takes new work."""
-
-    status: str
