@@ -29,7 +29,7 @@ def body_of(raw: bytes, kind: type[msgspec.Struct]) -> Any:
         body = msgspec.json.decode(raw or b"{}", type=kind)
         json.loads(raw or b"{}", object_pairs_hook=_check_once)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"The body does not fit: {error}.") from None
+        raise ConfigurationError(f"The body does not fit: {error!s:.300}.") from None
     except ConfigurationError:
         raise
     except (ValueError, RecursionError):

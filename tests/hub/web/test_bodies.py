@@ -75,6 +75,7 @@ def refused(served: Served, store: Path, raw: bytes, status: int, kind: str = JS
         b'{"\\udfff": 1}',
         b'{"name": "a\nb"}',
         b'{"unknown": 1}',
+        b'{"' + b"x" * 100_000 + b'": 1}',
         b'{"__proto__": {}}',
         b'{"name": 7, "code": 7, "agentType": 7, "approved": 7, "messages": 7}',
         b'{"name": {}, "code": [], "agentType": [], "approved": "yes", "messages": {}}',

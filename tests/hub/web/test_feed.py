@@ -133,9 +133,12 @@ def test_who_asks_for_what_comes_after_the_last_is_told_what_follows(served: Ser
     assert [event["seq"] for event in seen] == list(range(6, 11))
 
 
+@pytest.mark.parametrize("most_waiting", [256, 2])
 def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_twice(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_waiting: int
 ) -> None:
+    monkeypatch.setattr("sagents_nb.hub.web.feed.MOST_WAITING", most_waiting)
+
     def turns() -> Iterator[Any]:
         for number in range(60):
             yield ["thinking about it", call("note", f"c{number}", text="x")]
