@@ -76,11 +76,9 @@ class Feed:
                 if next_.type == DELTA:
                     if next_.seq == self._last:
                         yield next_
-                elif next_.seq == self._last + 1:
+                elif next_.seq > self._last:  # none is missing: it was kept before it was told
                     self._last = next_.seq
                     yield next_
-                elif next_.seq > self._last:  # some were not told here
-                    self._behind = True
             if not self._behind:
                 self._woken.clear()
                 await self._woken.wait()

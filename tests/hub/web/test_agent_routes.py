@@ -101,8 +101,11 @@ def test_a_request_that_is_repeated_with_its_key_is_done_once(served: Served) ->
     thread = served.thread()
     first = invoke(served, thread, idempotencyKey="k1")
     served.wait(thread)
-    again = invoke(served, thread, idempotencyKey="k1", files={"a": "x"})
+    again = invoke(served, thread, idempotencyKey="k1", files={"a": "x"}, vars={"city": "Oslo"})
     assert again == {**first, "status": "completed"}
+    live = served.hub.thread(served.agency, thread)
+    assert live.session.files.list() == []
+    assert live.record.variables == {}
     invoke(served, thread, "more", idempotencyKey="k2")
     served.wait(thread)
     assert texts(served, thread) == ["hello", "You said: hello", "more", "You said: more"]

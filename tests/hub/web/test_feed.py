@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import json
@@ -17,8 +18,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 import sagents_nb as sa
+from sagents_nb.errors import NotFound
 from sagents_nb.hub import AgentSystem, Blueprint
+from sagents_nb.hub.event_log import ThreadEvent
 from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.web.feed import Feed
 from tests.hub.web.served import (
     TOKEN,
     Served,
@@ -27,7 +31,7 @@ from tests.hub.web.served import (
     request_of,
     serving,
 )
-from tests.talking import PATIENCE, call
+from tests.talking import PATIENCE, call, run
 
 
 def kept(events: list[Any]) -> list[Any]:
@@ -190,6 +194,84 @@ def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_t
     assert len(everything) > 300
     assert told["ws"] == everything
     assert told["sse"] == everything
+
+
+class Told:
+    """A thread whose events the test tells; ``kept`` are those that can be read."""
+
+    def __init__(self) -> None:
+        self.session = self.log = self
+        self.kept: list[ThreadEvent] = []
+        self.listener: Any = None
+
+    def watch(self, name: str) -> Any:
+        return lambda: None
+
+    def listen(self, listener: Any) -> None:
+        self.listener = listener
+
+    def leave(self, listener: Any) -> None:
+        self.listener = None
+
+    def read(self, since: int) -> list[ThreadEvent]:
+        return [event for event in self.kept if event.seq > since]
+
+    async def tell(self, *numbers: int, end: bool = False) -> None:
+        """Keep and tell these, then that nothing follows; all of it waits for the reader then."""
+        events = [ThreadEvent("t", "", number, "run.tick", {}) for number in numbers]
+        self.kept += events
+        for event in (*events, *([None] if end else [])):
+            self.listener(event)
+        await asyncio.sleep(0)
+
+
+def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sagents_nb.hub.web.feed.MOST_WAITING", 2)
+
+    async def read() -> list[int]:
+        told = Told()
+        feed = Feed(told, 0, told.read)  # type: ignore[arg-type]
+        await asyncio.to_thread(feed.begin)
+        await told.tell(1)
+        events = aiter(feed)
+        first = await anext(events)
+        await told.tell(2, 3, 4, 5, end=True)
+        return [first.seq, *[event.seq async for event in events]]
+
+    assert run(read()) == [1, 2, 3, 4, 5]
+
+
+def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None:
+    async def read() -> list[int]:
+        def missing(since: int) -> list[ThreadEvent]:
+            raise NotFound("This agency has no such thread.")
+
+        feed = Feed(Told(), 0, missing)  # type: ignore[arg-type]
+        await asyncio.to_thread(feed.begin)
+        return [event.seq async for event in feed]
+
+    assert run(read()) == []
+
+
+def test_the_head_of_a_stream_keeps_no_place(tmp_path: Path) -> None:
+    with serving(tmp_path / "hub.db", limits=Limits(sockets=1)) as served:
+        path = served.path(served.thread(), "/events")
+        with served.client_of(TOKEN, Accept="text/event-stream") as client:
+            assert client.head(path).status_code == 200
+            with served.stream(path) as stream:
+                assert stream.status_code == 200
+
+
+def test_a_socket_that_is_refused_is_no_error_of_the_hub(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    for token, status in (("wrong", 401), (TOKEN, 404)):
+        with pytest.raises(InvalidStatus) as refused:
+            served.socket(served.path("nothing", "/ws"), token).__enter__()
+        assert refused.value.response.status_code == status
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 @contextlib.contextmanager

@@ -55,6 +55,7 @@ class Process:
 
     def __init__(self, folder: Path, *options: str, **environment: str) -> None:
         (folder / "agents.py").write_text(SYSTEM)
+        inherited = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
         self.log = (folder / "log.txt").open("ab")
         self.process = subprocess.Popen(
             [
@@ -66,7 +67,7 @@ class Process:
                 *options,
             ],
             cwd=folder,
-            env={**os.environ, **environment},
+            env={**inherited, **environment},
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
