@@ -246,6 +246,10 @@ class Thread:
                 self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
+    def has_accepted(self, idempotency_key: str) -> bool:
+        """Whether a request of that key was accepted: another one does nothing."""
+        return idempotency_key in self._keys
+
     def _say(self, said: list[Message]) -> None:
         session = self.session
         if session.status in ("running", "interrupted"):

@@ -26,7 +26,6 @@ from .bodies import (
     CodeExchange,
     CreatedAgency,
     EventsReply,
-    HealthReply,
     Invocation,
     NewAgency,
     NewThread,
@@ -63,7 +62,10 @@ Kind = Literal["http", "websocket", "page"]
 
 
 class Route(NamedTuple):
-    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``."""
+    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
+
+    What is ``live`` is told as an event stream, too, to who accepts one.
+    """
 
     method: str
     path: str
@@ -75,6 +77,7 @@ class Route(NamedTuple):
     status: int = 200
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
+    live: bool = False
 
     @property
     def parameters(self) -> list[str]:
@@ -88,7 +91,7 @@ _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/", Needs.NOTHING, "What this is, for people.", kind="page"),
-    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=HealthReply),
+    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
     Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
     Route(
         *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
@@ -216,7 +219,8 @@ ROUTES: tuple[Route, ...] = (
         *("GET", f"{T}/events", Needs.AGENCY, "What was told of it; live as an event stream."),
         agent_routes.events,
         reply=EventsReply,
-        errors=(404, 409),
+        errors=(404, 409, 429),
+        live=True,
     ),
     Route(
         *("GET", "/v1/models", Needs.ANY, "Kinds of agents, as OpenAI's clients list models."),
@@ -308,7 +312,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),
-        errors=(404, 409),
+        errors=(404, 409, 429),
         kind="websocket",
     ),
     Route(
