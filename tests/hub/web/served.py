@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import socket
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -154,6 +155,17 @@ def frames_of(connection: ClientConnection) -> list[Any]:
         while True:
             told.append(json.loads(connection.recv(PATIENCE)))
     return told
+
+
+def kept(path: Path) -> dict[str, list[Any]]:
+    """All that the store of a hub has, but for who has what open."""
+    with sqlite3.connect(path) as connection:
+        names = [
+            name
+            for (name,) in connection.execute("select name from sqlite_master where type = 'table'")
+            if "lease" not in name
+        ]
+        return {name: connection.execute(f'select * from "{name}"').fetchall() for name in names}
 
 
 def note(text: str) -> str:

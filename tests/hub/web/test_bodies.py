@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 
 from sagents_nb.hub.web.routes import ROUTES
-from tests.hub.web.served import LISTED_ORIGIN, TOKEN, Served, answer_from, request_of, serving
-from tests.hub.web.test_routes import kept
+from tests.hub.web.served import (
+    LISTED_ORIGIN,
+    TOKEN,
+    Served,
+    answer_from,
+    kept,
+    request_of,
+    serving,
+)
 
 MOST = 1_048_576
 JSON = ("Content-Type", "application/json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,6 @@ from schemathesis.generation import GenerationMode
 from sagents_nb.hub.web.openapi import document
 from sagents_nb.hub.web.routes import ROUTES, Needs
 from tests.hub.web.served import TOKEN, Served, serving
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("hub") / "hub.db") as served:
-        yield served
 
 
 def test_the_document_is_one_of_openapi() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from tests.hub.web.served import (
     LISTED_ORIGIN,
     TOKEN,
     Served,
+    kept,
     protocol_of,
     request_of,
     serving,
@@ -156,17 +156,6 @@ class Walk:
         answer = self.served.raw(self.request(cell, **self.fresh(route)))
         status = 101 if cell.way == WS else 400 if route.path == NOTHING_WAITS else route.status
         return None if answer.status == status else f"{cell}, not {status}: {answer}"
-
-
-def kept(path: Path) -> dict[str, list[Any]]:
-    """All that the store of a hub has, but for who has what open."""
-    with sqlite3.connect(path) as connection:
-        names = [
-            name
-            for (name,) in connection.execute("select name from sqlite_master where type = 'table'")
-            if "lease" not in name
-        ]
-        return {name: connection.execute(f'select * from "{name}"').fetchall() for name in names}
 
 
 def test_each_route_is_open_for_those_that_the_table_names_and_for_nobody_else(
