@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 import sagents_nb as sa
-from sagents_nb.hub import AgentSystem, Blueprint, Hub
+from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
 from sagents_nb.hub.agencies import Agency, digest_of
 from sagents_nb.hub.web.app import App, Codes
 from sagents_nb.hub.web.call import Limits
@@ -55,7 +55,18 @@ class Served:
         self.codes = codes
         self.url = f"http://127.0.0.1:{port}"
         self.agency, self.secret = hub.create_agency("Weather")
+        self.schedule = self.new_schedule()
         self.client = self.client_of(TOKEN)
+
+    def new_schedule(self) -> str:
+        """The id of one that begins nothing while the test lasts."""
+        seldom = Schedule(name="Seldom", agent_type="guide", type="interval", interval=1e6)
+        return self.hub.scheduler.create(self.agency, seldom).id
+
+    def places(self, **known: str) -> dict[str, str]:
+        """What stands in the paths of routes: ``known``, and for others what is there."""
+        there = {"agency": self.agency.id, "thread": "t", "name": "guide"}
+        return {**there, "schedule": self.schedule, **known}
 
     def client_of(self, token: str | None, **headers: str) -> httpx2.Client:
         """One that shows ``token``."""

@@ -46,7 +46,7 @@ def paths(served: Served) -> Iterator[tuple[str, str]]:
     thread = served.thread("clerk")
     for route in ROUTES:
         if route.body is not None:
-            there = {"agency": served.agency.id, "thread": thread, "name": "guide"}
+            there = served.places(thread=thread)
             yield route.method, route.path.format(**there)
 
 

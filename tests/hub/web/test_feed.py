@@ -232,8 +232,8 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
 
     async def read() -> list[int]:
         told = Told()
-        feed = Feed(told, 0, told.read)  # type: ignore[arg-type]
-        await asyncio.to_thread(feed.begin)
+        loop = asyncio.get_running_loop()
+        feed = await asyncio.to_thread(Feed, told, 0, told.read, loop)  # type: ignore[arg-type]
         await told.tell(1)
         events = aiter(feed)
         seen = [await anext(events)]
@@ -252,8 +252,8 @@ def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None
         def missing(since: int) -> list[ThreadEvent]:
             raise NotFound("This agency has no such thread.")
 
-        feed = Feed(Told(), 0, missing)  # type: ignore[arg-type]
-        await asyncio.to_thread(feed.begin)
+        loop = asyncio.get_running_loop()
+        feed = await asyncio.to_thread(Feed, Told(), 0, missing, loop)  # type: ignore[arg-type]
         return [event.seq async for event in feed]
 
     assert run(read()) == []

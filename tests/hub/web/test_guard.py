@@ -212,7 +212,7 @@ def test_a_token_is_in_no_answer_no_log_and_no_file(
     served: Served, everything_logged: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     answers: list[str] = []
-    there = {"agency": served.agency.id, "thread": served.thread(), "name": "guide"}
+    there = served.places(thread=served.thread())
     for route in ROUTES:
         path = route.path.format(**there)
         if route.method == "DELETE" or route.path.endswith("/secret"):

@@ -40,7 +40,12 @@ def ask(served: Served, examples: int) -> tuple[list[str], set[int]]:
     """What was answered that the document does not say, and the statuses that were."""
     schema = schemathesis.openapi.from_dict(document())
     thread, clerk = served.thread(), served.thread("clerk")
-    there = {"agency": [served.agency.id], "thread": [thread, clerk], "name": ["guide", "clerk"]}
+    there = {
+        "agency": [served.agency.id],
+        "thread": [thread, clerk],
+        "name": ["guide", "clerk"],
+        "schedule": [served.schedule],
+    }
     wrong: list[str] = []
     seen: set[int] = set()
 
