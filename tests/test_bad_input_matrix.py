@@ -440,7 +440,10 @@ class World:
     def system(self) -> Any:
         from sagents_nb.hub import AgentSystem
 
-        system = AgentSystem(sa.ScriptedModel([call("look"), *["hi"] * 99])).add_tool(look)
+        def answer(request: sa.ModelRequest) -> Any:
+            return call("look") if request.messages[-1].role == "user" else "hi"
+
+        system = AgentSystem(sa.ScriptedModel([answer] * 999)).add_tool(look)
         return system.add_agent(self.blueprint)
 
     @property
