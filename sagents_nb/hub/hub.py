@@ -590,7 +590,7 @@ class Hub:
         record = self._find(agency, task.id) if task.child is None else None
         if task.child is not None:
             child = self.thread(agency, self._child_of(agency, parent, task.child))
-            if not child.knows(key):  # each report has a token of its own
+            if not child.has_accepted(key):  # each report has a token of its own
                 self._keep(agency, child, parent=_reporting_to(parent))
         elif record is not None:
             child = self.thread(agency, record.id)

@@ -27,7 +27,15 @@ PENDING, RUNNING, SKIPPED = "pending", "running", "skipped"
 COMPLETED, FAILED = "completed", "failed"
 
 _KINDS = {"once": "run_at", "cron": "cron", "interval": "interval"}
-_INTERVAL = kinds.or_none(kinds.number(1, "seconds", finite=True))
+LONGEST_INTERVAL = 10 * 365 * 86_400
+"""Seconds of ten years."""
+
+_INTERVAL = kinds.or_none(
+    kinds.Kind(
+        f"a number of seconds from 1 to {LONGEST_INTERVAL:,}",
+        lambda value: kinds.number(1).fits(value) and value <= LONGEST_INTERVAL,
+    )
+)
 _RETRIES = kinds.Kind(
     f"a whole number from 0 to {MOST_RETRIES}",
     lambda value: kinds.whole(0).fits(value) and value <= MOST_RETRIES,
@@ -71,14 +79,15 @@ class Schedule(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True
             )
         if not self.name.strip():
             raise ConfigurationError("A schedule has a name that is not empty.")
-        if self.run_at is not None and self.run_at.tzinfo is None:
-            raise ConfigurationError("run_at needs its zone, such as 2026-12-01T09:00:00+01:00.")
+        if self.run_at is not None:
+            _check_moment("run_at", self.run_at)
         self._zone()
         if self.cron is not None:
             self._of_cron(datetime.now(UTC))
 
+    @kinds.checked
     def next_after(self, moment: datetime) -> datetime | None:
-        """When it begins next, after ``moment``; None if it does not any more.
+        """When it begins next, after ``moment``, which has a zone; None if it does not any more.
 
         >>> from datetime import UTC, datetime
         >>> from sagents_nb.hub import Schedule
@@ -86,6 +95,7 @@ class Schedule(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True
         >>> often.next_after(datetime(2026, 11, 27, tzinfo=UTC)).isoformat()
         '2026-11-27T00:01:00+00:00'
         """
+        _check_moment("moment", moment)
         if self.run_at is not None:
             return self.run_at if self.run_at > moment else None
         if self.interval is not None:
@@ -110,6 +120,14 @@ class Schedule(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True
             raise ConfigurationError(
                 f"There is no time zone {self.timezone!r:.110}; write one as 'Europe/Oslo'."
             ) from None
+
+
+def _check_moment(name: str, moment: datetime) -> None:
+    """Raise ConfigurationError for one without a zone, and for one that is far from today."""
+    if moment.tzinfo is None:
+        raise ConfigurationError(f"{name} needs its zone, such as 2026-12-01T09:00:00+01:00.")
+    if not 1970 < moment.year < 9000:  # of others the calendar of a database may know nothing
+        raise ConfigurationError(f"{name} is a moment from 1971 to 8999, not of {moment.year}.")
 
 
 class KeptSchedule(msgspec.Struct, frozen=True, kw_only=True):

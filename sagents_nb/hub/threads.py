@@ -251,6 +251,7 @@ class Thread:
                 self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
+    @kinds.checked
     def has_accepted(self, idempotency_key: str) -> bool:
         """Whether a request of that key was accepted: another one does nothing."""
         return idempotency_key in self._keys
@@ -477,10 +478,6 @@ class Thread:
     def children(self) -> list[str]:
         """The ids of its children, in the order of the calls by which they began."""
         return [link["childThreadId"] for link in self._links()]
-
-    def knows(self, idempotency_key: str) -> bool:
-        """Whether it was invoked with that key."""
-        return idempotency_key in self._keys
 
 
 def _decisions(

@@ -148,6 +148,8 @@ class Walk:
         body = None
         if route.method == "POST":
             said = BODIES.get(route.path, lambda served: {})(self.served)
+            if route.path.endswith("/completions") and cell.token != "the hub's":
+                said = {**said, "model": "guide"}  # of the agency whose secret it is
             if route.path.endswith("/register"):
                 said = {"id": {"thread": self.thread, **parameters}["thread"]}
             body = json.dumps(said).encode()
