@@ -37,6 +37,7 @@ from ..doors import Door
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
+from .agui_routes import AgentRun
 from .call import Call, TooMany, problem
 from .feed import Feed
 from .forwarding import forwarded, joined
@@ -166,6 +167,8 @@ class App:
         if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
             return await self._events(call)
         assert route.handle is not None
+        if route.streams:
+            return await self._run(call, route.handle)
         reply = await self._work(route.handle, call)
         if isinstance(reply, Completion):
             return await self._completed(reply, streamed=call.body.stream)
@@ -263,6 +266,23 @@ class App:
                     yield b": alive\n\n" if event is None else _frame(event)
 
         return StreamingResponse(frames(), media_type="text/event-stream")
+
+    async def _run(self, call: Call, begin: Callable[[Call], AgentRun]) -> Response:
+        stack = contextlib.AsyncExitStack()
+        stack.enter_context(self._room(call))
+        try:
+            run = await self._work(begin, call)
+        except BaseException:
+            await stack.aclose()
+            raise
+        stack.callback(run.close)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            async with stack:
+                async for chunk in run.chunks():
+                    yield chunk
+
+        return StreamingResponse(chunks(), media_type="text/event-stream")
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)

@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ...errors import ConfigurationError
+from ..dialects.agui import RunAgentInput
 from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
-from . import agency_routes, agent_routes, chat_routes, schedule_routes
+from . import agency_routes, agent_routes, agui_routes, chat_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -63,7 +64,10 @@ Kind = Literal["http", "websocket", "page"]
 
 
 class Route(NamedTuple):
-    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``."""
+    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
+
+    One that ``streams`` gives what is told as it happens, as server-sent events.
+    """
 
     method: str
     path: str
@@ -75,6 +79,7 @@ class Route(NamedTuple):
     status: int = 200
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
+    streams: bool = False
 
     @property
     def parameters(self) -> list[str]:
@@ -217,6 +222,13 @@ ROUTES: tuple[Route, ...] = (
         agent_routes.events,
         reply=EventsReply,
         errors=(404, 409),
+    ),
+    Route(
+        *("POST", f"{A}/agui/{{type}}", Needs.AGENCY, "A run, as AG-UI's clients ask for it."),
+        agui_routes.run,
+        body=RunAgentInput,
+        errors=(404, 409, 429),
+        streams=True,
     ),
     Route(
         *("GET", "/v1/models", Needs.ANY, "Kinds of agents, as OpenAI's clients list models."),
