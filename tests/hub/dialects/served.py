@@ -6,15 +6,16 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import httpx2
 import uvicorn
 
 from sagents_nb.hub import Hub
 from sagents_nb.hub.agencies import digest_of
 from sagents_nb.hub.web.app import app
 from sagents_nb.hub.web.guard import Settings
-from tests.talking import until
+from tests.talking import PATIENCE, until
 
 TOKEN = "a token of the hub for tests, which is long enough"
 
@@ -24,6 +25,11 @@ class Served(NamedTuple):
 
     hub: Hub
     url: str
+
+    def post(self, path: str, body: Any) -> httpx2.Response:
+        """What is answered to ``body``, once all of it has come."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        return httpx2.post(self.url + path, json=body, headers=headers, timeout=PATIENCE)
 
 
 @contextmanager
