@@ -26,6 +26,7 @@ from ...events import (
     MessageEnd,
     MessageStart,
     MessageUpdate,
+    MessageWithdrawn,
     StatusChanged,
     TodosUpdated,
     TokenUsage,
@@ -584,6 +585,7 @@ class Map:
         self._speaks = False
         self._calls: dict[int, _OpenCall] = {}
         self._changed = False
+        self._unheard: set[str] = set()
         self._waiting: Waiting | None = None
         self._end: AgentEnd | None = None
         self._usage: dict[str, Usage] = {}
@@ -591,7 +593,8 @@ class Map:
 
     def begin(self, said: Iterable[Message] = ()) -> list[Told]:
         """The beginning; of a thread that goes on with what there is, and is about to be said."""
-        asked = self._asked
+        asked, said = self._asked, list(said)
+        self._unheard = {m.metadata[MESSAGE_ID] for m in said if MESSAGE_ID in m.metadata}
         told: list[Told] = [
             RunStarted(
                 thread_id=asked.thread_id,
@@ -626,6 +629,8 @@ class Map:
                 return self._start()
             case MessageEnd():
                 return self._finish_message(event.message)
+            case MessageWithdrawn():
+                self._unheard.discard(event.message.metadata.get(MESSAGE_ID, ""))
             case ToolExecutionEnd() if event.status != "interrupted":
                 return [*self._result(event), *self._state()]
             case TodosUpdated():
@@ -736,6 +741,7 @@ class Map:
                 self._start()
             told = self._untold(message)
             told += self._close()
+        self._unheard.discard(message.metadata.get(MESSAGE_ID, ""))
         self._history.place += 1
         self._attempt, self._speaks = 0, False
         return told
@@ -809,6 +815,8 @@ class Map:
             if waiting is None or reason_of(waiting) == "subagent":
                 return self._state()
             return self.waits(waiting)
+        if event.status == "idle" and self._unheard:
+            return []  # a run ended just as this was said: another one hears it
         stopped = event.status in ("cancelled", "paused")
         return self._finished({"type": "cancelled" if stopped else "success"})
 
