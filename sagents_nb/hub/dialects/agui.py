@@ -451,7 +451,7 @@ class History:
 
     ``messages`` are told of it as AG-UI has them, ``place`` is that of the next one, and ``calls``
     are the ids that the calls of the last answer, ``answer``, are known by: providers give one
-    twice.
+    twice. ``last`` is the last message.
     """
 
     def __init__(self, prefix: str, messages: Iterable[Message] = ()) -> None:
@@ -461,8 +461,10 @@ class History:
         self.calls: dict[str, str] = {}
         self.answer = ""
         self.place = 0
+        self.last: Message | None = None
         for message in messages:
             self._add(message)
+            self.last = message
 
     def id(self, attempt: int = 0) -> str:
         """The id of the next message; each further ``attempt`` at it has another one."""
@@ -610,6 +612,9 @@ class Map:
 
     def join(self, partial: Message) -> list[Told]:
         """An answer is under way already: what has arrived of it."""
+        last = self._history.last
+        if last is not None and last.role == "assistant" and last.text == partial.text:
+            return []  # it is complete, and only its end is not told yet
         told = self._start()
         for part in partial.parts:
             if isinstance(part, TextPart):
@@ -627,7 +632,7 @@ class Map:
                 return self._piece(event.delta)
             case MessageStart() if event.message.role == "assistant":
                 return self._start()
-            case MessageEnd():
+            case MessageEnd() if event.message is not self._history.last:  # that is known
                 return self._finish_message(event.message)
             case MessageWithdrawn():
                 self._unheard.discard(event.message.metadata.get(MESSAGE_ID, ""))

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from ...errors import AgentError, ConfigurationError
-from ...events import Event, MessageEnd
+from ...events import Event
 from ...messages import Message
 from ...runtime.thread import runtime
 from ..dialects.agui import (
@@ -68,11 +68,11 @@ class AgentRun:
         answers = self._answers(said)
         if not before and not said:
             raise ConfigurationError("A thread begins with what somebody says; send messages.")
-        self._map = Map(asked, history, session.todos, files)
-        told = self._map.begin(said)
-        if partial is not None and not _is_last(before, partial):
-            told += self._map.join(partial)
-        runtime.call(self._go_live, told, before)
+        map = Map(asked, history, session.todos, files)
+        told = map.begin(said)
+        if partial is not None:
+            told += map.join(partial)
+        runtime.call(self._go_live, map, told)
         if answers is not None:
             self._thread.decide(
                 answers.decisions,
@@ -81,8 +81,7 @@ class AgentRun:
                 by="ag-ui",
             )
         if waiting and answers is None:
-            if (interrupt := session.interrupt) is not None:
-                self._put(self._map.waits(interrupt))
+            runtime.call(self._tell_what_waits, map)
         elif said or answers is None:
             self._thread.invoke(said)
 
@@ -111,14 +110,19 @@ class AgentRun:
             )
         return None
 
-    def _go_live(self, told: list[Told], before: list[Message]) -> None:
+    def _tell_what_waits(self, map: Map) -> None:
+        """On the runtime loop: unless somebody has answered it meanwhile."""
+        interrupt = self._thread.session.interrupt
+        if interrupt is not None and self._thread.session.status == "interrupted":
+            self._put(map.waits(interrupt))
+
+    def _go_live(self, map: Map, told: list[Told]) -> None:
         """On the runtime loop: from now on events are told as they come."""
+        self._map = map
         self._put(told)
         early, self._early = self._early, []
-        mine = {id(message) for message in before}
         for event in early:
-            if not (isinstance(event, MessageEnd) and id(event.message) in mine):
-                self._hear(event)
+            self._hear(event)
 
     def _hear(self, event: Event) -> None:
         """On the runtime loop."""
@@ -167,12 +171,6 @@ class AgentRun:
                 await asyncio.wait_for(woken.wait(), HEARTBEAT)
             except TimeoutError:
                 yield b": alive\n\n"
-
-
-def _is_last(messages: list[Message], partial: Message) -> bool:
-    """Whether what has arrived of an answer is all of it, and a part of the conversation."""
-    last = messages[-1] if messages else None
-    return last is not None and last.role == "assistant" and last.text == partial.text
 
 
 def run(call: Call) -> AgentRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple
 
 import httpx2
@@ -18,6 +18,7 @@ from sagents_nb.hub.web.guard import Settings
 from tests.talking import PATIENCE, until
 
 TOKEN = "a token of the hub for tests, which is long enough"
+HEADERS = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Served(NamedTuple):
@@ -28,8 +29,11 @@ class Served(NamedTuple):
 
     def post(self, path: str, body: Any) -> httpx2.Response:
         """What is answered to ``body``, once all of it has come."""
-        headers = {"Authorization": f"Bearer {TOKEN}"}
-        return httpx2.post(self.url + path, json=body, headers=headers, timeout=PATIENCE)
+        return httpx2.post(self.url + path, json=body, headers=HEADERS, timeout=PATIENCE)
+
+    def posting(self, path: str, body: Any) -> AbstractContextManager[httpx2.Response]:
+        """The same, as it comes."""
+        return httpx2.stream("POST", self.url + path, json=body, headers=HEADERS, timeout=PATIENCE)
 
 
 @contextmanager

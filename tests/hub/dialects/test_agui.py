@@ -49,7 +49,7 @@ from sagents_nb.messages import ToolCallDelta, Usage
 from sagents_nb.state import Todo
 from tests.hub.dialects.served import Served, served
 from tests.hub.world import World, rest
-from tests.talking import call, of, run, session_of, until
+from tests.talking import PATIENCE, call, of, run, session_of, until
 
 VALID: TypeAdapter[Any] = TypeAdapter(AnyAguiEvent)
 
@@ -173,7 +173,9 @@ def test_a_run_that_ends_as_something_is_said_is_not_the_one_that_hears_it() -> 
 
 
 def test_what_it_thinks_is_reasoning_that_ends_before_it_speaks() -> None:
-    told = told_of(answer(sa.ThinkingDelta("Hm"), sa.ThinkingDelta(" …"), sa.TextDelta("Yes.")))
+    whole = sa.Message("assistant", (sa.ThinkingPart("Hm …"), sa.TextPart("Yes.")))
+    pieces = sa.ThinkingDelta("Hm"), sa.ThinkingDelta(" …"), sa.TextDelta("Yes.")
+    told = told_of(answer(*pieces, message=whole))
     assert types(told) == [
         "REASONING_START",
         "REASONING_MESSAGE_START",
@@ -572,27 +574,78 @@ def test_a_run_that_says_nothing_new_has_the_agent_go_on(world: World) -> None:
     assert text_of(collected(begun(world, asking("hi")))) == "As I said."
 
 
-def test_a_run_goes_on_without_its_reader_and_another_one_hears_the_rest(world: World) -> None:
-    class Halting(sa.ScriptedModel):
-        async def stream(self, request: Any) -> Any:
-            yield sa.TextDelta("Half of it, ")
-            world.holds.set()
-            while not world.go_on.is_set():
-                await asyncio.sleep(0.005)
-            yield sa.TextDelta("and the rest.")
-            yield sa.Message.assistant("Half of it, and the rest.")
+class Halting(sa.ScriptedModel):
+    """Says half of it, and the rest once the world goes on."""
 
-    world.system.default_model = Halting([])
+    def __init__(self, world: World) -> None:
+        super().__init__([])
+        self.world = world
+
+    async def stream(self, request: Any) -> Any:
+        yield sa.TextDelta("Half of it, ")
+        self.world.holds.set()
+        while not self.world.go_on.is_set():
+            await asyncio.sleep(0.005)
+        yield sa.TextDelta("and the rest.")
+        yield sa.Message.assistant("Half of it, and the rest.")
+
+
+def test_a_run_goes_on_without_its_reader_and_another_one_hears_all_of_it(world: World) -> None:
+    world.system.default_model = Halting(world)
     first = begun(world, asking("hi"))
-    assert world.holds.wait(40)
+    assert world.holds.wait(PATIENCE)
     first.close()
     second = begun(world, asking("hi"))
     world.go_on.set()
     told = collected(second)
-    assert text_of(told) == "Half of it, and the rest."
+    pieces = [event["delta"] for event in told if event["type"] == "TEXT_MESSAGE_CONTENT"]
+    assert pieces == ["Half of it, ", "and the rest."]
     thread = world.hub.named_thread(world.agency, "clerk", "tab")
     assert rest(thread) == "completed"
     assert len(thread.session.messages) == 2
+    assert thread.session.viewers == []
+
+
+def test_who_joins_between_an_answer_and_its_end_hears_it_once() -> None:
+    hi, hello = sa.Message.user("hi"), sa.Message.assistant("Hello")
+    map = a_map(hi, hello)
+    assert map.join(sa.Message.assistant("Hello")) == []
+    assert told_of([MessageEnd(message=hello)], map) == []
+    assert told_of(answer(sa.TextDelta("And")), map)[0]["messageId"] == "thread-2"
+
+
+def test_a_reader_who_waits_is_woken(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agui_routes, "HEARTBEAT", 10_000.0)
+    world.system.default_model = Halting(world)
+    reader = begun(world, asking("hi"))
+
+    async def read_on() -> bytes:
+        got = b""
+        async for chunk in reader.chunks():
+            got += chunk
+            if b"Half of it" in got:
+                world.go_on.set()
+        return got
+
+    assert text_of(read(run(read_on()))) == "Half of it, and the rest."
+    reader.close()
+
+
+def test_a_stream_says_that_it_is_alive(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agui_routes, "HEARTBEAT", 0.01)
+    world.system.default_model = Halting(world)
+    reader = begun(world, asking("hi"))
+
+    async def read_on() -> list[bytes]:
+        got = []
+        async for chunk in reader.chunks():
+            got.append(chunk)
+            if chunk.startswith(b":"):
+                world.go_on.set()
+        return got
+
+    assert b": alive\n\n" in run(read_on())
+    reader.close()
 
 
 def test_who_reads_too_slowly_is_told_so_and_the_run_goes_on(
@@ -635,8 +688,13 @@ def at(world: World) -> Iterator[Served]:
 
 def post(at: Served, world: World, type: str = "clerk", **body: Any) -> Any:
     """What is answered."""
-    asked = {"threadId": "tab", "runId": "run", "messages": [], **body}
+    asked = {**asking_json(), **body}
     return at.post(f"/agency/{world.agency.id}/agui/{type}", asked)
+
+
+def asking_json(*messages: Any) -> dict[str, Any]:
+    """What a client asks, as it is sent."""
+    return {"threadId": "tab", "runId": "run", "messages": messages}
 
 
 USER = {"id": "u0", "role": "user", "content": "hi"}
@@ -647,6 +705,18 @@ def test_a_run_is_an_event_stream(world: World, at: Served) -> None:
     answered = post(at, world, messages=[USER])
     assert answered.headers["content-type"].startswith("text/event-stream")
     assert types(read(answered.content))[-1] == "RUN_FINISHED"
+
+
+def test_a_client_that_goes_away_leaves_a_run_that_goes_on(world: World, at: Served) -> None:
+    world.system.default_model = Halting(world)
+    with at.posting(f"/agency/{world.agency.id}/agui/clerk", asking_json(USER)) as answered:
+        assert b"RUN_STARTED" in next(answered.iter_raw())
+    assert world.holds.wait(PATIENCE)
+    thread = world.hub.named_thread(world.agency, "clerk", "tab")
+    until(lambda: thread.session.viewers == [])
+    world.go_on.set()
+    assert rest(thread) == "completed"
+    assert thread.answer == "Half of it, and the rest."
 
 
 REFUSED: list[tuple[dict[str, Any], int, str]] = [
