@@ -126,13 +126,14 @@ class App:
             await self._socket(WebSocket(scope, receive, send), found)
             return
         request = Request(scope, receive)
-        try:
-            response = await self._answer(request, found, found.route)
-        except Owned as owned:
-            response = await self._elsewhere(request, owned)
-        except Exception as error:  # one request must not end the others
-            response = _failure(error, scope["path"])
-        await response(scope, receive, send)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                response = await self._answer(request, found, found.route, stack)
+            except Owned as owned:
+                response = await self._elsewhere(request, owned)
+            except Exception as error:  # one request must not end the others
+                response = _failure(error, scope["path"])
+            await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -145,7 +146,10 @@ class App:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._workers, partial(function, *args))
 
-    async def _answer(self, request: Request, found: Match, route: Route) -> Response:
+    async def _answer(
+        self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
+    ) -> Response:
+        """What is answered; ``stack`` is left once it is, or nobody is there to hear it."""
         if route.kind == "page":
             return Response(PAGE, media_type="text/html", headers=POLICY)
         if route.path == "/healthz":
@@ -168,7 +172,10 @@ class App:
             return await self._events(call)
         assert route.handle is not None
         if route.streams:
-            return await self._run(call, route.handle)
+            stack.enter_context(self._room(call))
+            run: AgentRun = await self._work(route.handle, call)
+            stack.callback(run.close)
+            return StreamingResponse(run.chunks(), media_type="text/event-stream")
         reply = await self._work(route.handle, call)
         if isinstance(reply, Completion):
             return await self._completed(reply, streamed=call.body.stream)
@@ -266,23 +273,6 @@ class App:
                     yield b": alive\n\n" if event is None else _frame(event)
 
         return StreamingResponse(frames(), media_type="text/event-stream")
-
-    async def _run(self, call: Call, begin: Callable[[Call], AgentRun]) -> Response:
-        stack = contextlib.AsyncExitStack()
-        stack.enter_context(self._room(call))
-        try:
-            run = await self._work(begin, call)
-        except BaseException:
-            await stack.aclose()
-            raise
-        stack.callback(run.close)
-
-        async def chunks() -> AsyncIterator[bytes]:
-            async with stack:
-                async for chunk in run.chunks():
-                    yield chunk
-
-        return StreamingResponse(chunks(), media_type="text/event-stream")
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
