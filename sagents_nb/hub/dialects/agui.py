@@ -48,6 +48,7 @@ from ...messages import (
     ToolCallDelta,
     Usage,
 )
+from ...serialization import encoded
 from ...state import Todo
 from ..vocabulary import SUB_AGENTS, reason_of
 
@@ -443,7 +444,14 @@ _encoder = msgspec.json.Encoder()
 
 def frames(told: Iterable[Told]) -> bytes:
     """Events as server-sent ones."""
-    return b"".join([b"data: %b\n\n" % _encoder.encode(each) for each in told])
+    return b"".join([b"data: %b\n\n" % _encoded(each) for each in told])
+
+
+def _encoded(told: Told) -> bytes:
+    try:
+        return _encoder.encode(told)
+    except UnicodeEncodeError:  # half a character, as models send them
+        return encoded(msgspec.to_builtins(told))
 
 
 class History:
@@ -540,7 +548,7 @@ class History:
 
 
 def _function(call: ToolCall) -> dict[str, str]:
-    return {"name": call.name, "arguments": _encoder.encode(call.arguments).decode()}
+    return {"name": call.name, "arguments": encoded(call.arguments).decode()}
 
 
 def _content(message: Message) -> str | list[dict[str, Any]]:
@@ -743,9 +751,8 @@ class Map:
         told: list[Told] = []
         if message.role == "assistant":
             if not self._speaks:
-                self._start()
-            told = self._untold(message)
-            told += self._close()
+                told += self._start()
+            told += [*self._untold(message), *self._close()]
         self._unheard.discard(message.metadata.get(MESSAGE_ID, ""))
         self._history.place += 1
         self._attempt, self._speaks = 0, False
@@ -767,7 +774,7 @@ class Map:
                 self._calls[-1 - len(self._calls)] = opened
                 told.append(self._call_start(opened, call.name))
             if not opened.told:
-                arguments = _encoder.encode(call.arguments).decode()
+                arguments = encoded(call.arguments).decode()
                 told.append(CallArguments(tool_call_id=opened.known, delta=arguments))
         return told
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -76,7 +77,32 @@ def read(data: bytes) -> list[dict[str, Any]]:
     told = [json.loads(part[6:]) for part in data.decode().split("\n\n") if part[:6] == "data: "]
     for event in told:
         VALID.validate_python(event, strict=False)
+    check_order(told)
     return told
+
+
+PAIRS = {
+    "TEXT_MESSAGE": ("START", "CONTENT", "END"),
+    "REASONING": ("START", "", "END"),
+    "REASONING_MESSAGE": ("START", "CONTENT", "END"),
+    "TOOL_CALL": ("START", "ARGS", "END"),
+}
+
+
+def check_order(told: Iterable[dict[str, Any]]) -> None:
+    """What is told is open, what begins is closed, and at the end of a run nothing is open."""
+    is_open: set[tuple[str, str]] = set()
+    for event in told:
+        about, _, what = event["type"].rpartition("_")
+        which = (about, event.get("toolCallId") or event.get("messageId", ""))
+        if event["type"] == "RUN_FINISHED":
+            assert is_open == set()
+        elif about in PAIRS and what in PAIRS[about]:
+            assert (which in is_open) == (what != "START"), event
+            if what == "START":
+                is_open.add(which)
+            elif what == "END":
+                is_open.remove(which)
 
 
 def told_of(events: Iterable[Event], map: Map | None = None) -> list[dict[str, Any]]:
@@ -148,6 +174,13 @@ def test_an_answer_is_told_in_the_pieces_that_it_comes_in() -> None:
     ]
     assert [event.get("delta") for event in told[1:3]] == ["Hel", "lo"]
     assert {event["messageId"] for event in told} == {"thread-0"}
+
+
+def test_half_a_character_ends_no_stream() -> None:
+    whole = sa.Message.assistant("Oh \ud83d", tool_calls=[call("look", at="\ud83d")])
+    told = told_of(answer(sa.TextDelta("Oh "), sa.TextDelta("\ud83d"), message=whole))
+    assert types(told)[-2:] == ["TEXT_MESSAGE_END", "TOOL_CALL_END"]
+    read(frames(a_map(whole).begin()))
 
 
 def test_a_run_ends_once_the_thread_can_be_asked_again_and_not_with_its_agent() -> None:
@@ -387,6 +420,44 @@ def test_a_conversation_says_of_pictures_failures_and_questions_what_they_are() 
     assert user["content"][1]["source"]["mimeType"] == "image/png"
     assert result["error"] == result["content"] == "It is dark."
     read(frames(Map(asking("hi"), history).begin()))
+
+
+def any_events(random: Random) -> Iterator[Event]:
+    """What a thread might tell of a run, whole messages or not, in any pieces."""
+    for _ in range(random.randrange(1, 6)):
+        calls = [call("look", f"c{random.randrange(4)}") for _ in range(random.randrange(3))]
+        calls = list({each.id: each for each in calls}.values())
+        pieces: list[Any] = [sa.TextDelta("a"), sa.TextDelta(""), sa.ThinkingDelta("b")]
+        for number, each in enumerate(calls):
+            pieces += [
+                ToolCallDelta(number, id=each.id, name=each.name),
+                ToolCallDelta(number, "{"),
+            ]
+        heard = [piece for piece in pieces * 2 if random.random() < 0.5]
+        parts = [sa.ThinkingPart("b"), sa.TextPart("a")][random.randrange(3) :]
+        whole = sa.Message("assistant", (*parts, *calls))
+        events = answer(*heard, message=whole)
+        yield from events[random.random() < 0.2 : None if random.random() < 0.8 else -1]
+        for each in calls:
+            result = sa.ToolResult(each.id, each.name, "seen")
+            status = random.choice(["completed", "failed", "interrupted"])
+            yield ToolExecutionEnd(
+                tool_call_id=each.id, tool_name=each.name, result=result, status=status
+            )
+        if random.random() < 0.5:
+            yield MessageEnd(message=sa.Message.user("And?"))
+    yield from ended(random.choice(["completed", "cancelled", "error"]))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_a_thread_tells_is_valid_and_in_order(seed: int) -> None:
+    random = Random(seed)
+    map = a_map(*(sa.Message.assistant("", tool_calls=[call("look", "c1")]),) * (seed % 2))
+    begin = map.begin() if seed % 3 else []
+    told = read(
+        frames([*begin, *(e for event in any_events(random) for e in map.translate(event))])
+    )
+    assert told[-1]["type"] in ("RUN_FINISHED", "RUN_ERROR")
 
 
 # What a client says.
