@@ -23,6 +23,10 @@ MOST_READ = 10_000
 """Events that one answer has; who wants more asks for those after the last of them."""
 
 
+# The number after which no database has any.
+_HIGHEST = 2**63 - 1
+
+
 class ThreadEvent(msgspec.Struct, frozen=True, rename={"thread_id": "threadId"}):
     """One event; ``seq`` counts those that are kept, from 1, and a delta has that of the last."""
 
@@ -165,7 +169,7 @@ def read(
 ) -> list[ThreadEvent]:
     """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it."""
     t = tables.hub_events
-    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > since)
+    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > min(since, _HIGHEST))
     return _read(connection, t, thread_id, after)
 
 

@@ -57,6 +57,19 @@ _STORE = kinds.either(
 )
 
 
+_NAMES = kinds.Kind(
+    "a list of names",
+    lambda value: (
+        isinstance(value, list | tuple | set | frozenset)
+        and all(isinstance(name, str) for name in value)
+    ),
+)
+
+
+def _is_ascii(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii()
+
+
 class Hub:
     """Agencies and their threads, from a ``system``, kept in a ``store``.
 
@@ -80,7 +93,7 @@ class Hub:
     >>> hub.close()
     """
 
-    @kinds.checked(store=_STORE)
+    @kinds.checked(store=_STORE, environment=_NAMES)
     def __init__(
         self,
         system: AgentSystem,
@@ -155,7 +168,7 @@ class Hub:
         """
         return self._run(agencies.get, id)
 
-    @kinds.checked
+    @kinds.checked(digest=kinds.Kind("a digest in hex", _is_ascii))
     def agency_of_secret(self, digest: str) -> str | None:
         """The id of the agency that the token of that ``digest`` opens, None if there is none.
 

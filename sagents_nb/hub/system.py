@@ -184,8 +184,9 @@ class AgentSystem:
         """
         if isinstance(blueprint, str):
             if blueprint not in self.blueprints:
+                known = ", ".join(sorted(self.blueprints)) or "none"
                 raise ConfigurationError(
-                    kinds.no_such("This system", blueprint, list(self.blueprints))
+                    f"This system has no blueprint {blueprint!r:.110}; it has {known}."
                 )
             blueprint = self.blueprints[blueprint]
         unknown = [tag for tag in blueprint.tags if tag not in self.tags and tag != DEFAULT_TAG]
@@ -255,10 +256,10 @@ def _listed(tags: str | Iterable[str]) -> list[str]:
 
 
 def _words(tags: str | Iterable[str]) -> frozenset[str]:
-    words = frozenset(_listed(tags) or [DEFAULT_TAG])
+    words = _listed(tags) or [DEFAULT_TAG]
     if not all(isinstance(tag, str) and tag.strip() for tag in words):
         raise ConfigurationError("Tags are words, such as ['travel'].")
-    return words
+    return frozenset(words)
 
 
 def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Middleware:

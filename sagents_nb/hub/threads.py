@@ -56,6 +56,10 @@ HUB = "hub"
 IDEMPOTENCY_KEY = "idempotency_key"
 
 _ROLES = ("user", "system")
+_MESSAGES = kinds.Kind(
+    "a list of messages",
+    lambda value: kinds.LIST.fits(value) and all(isinstance(each, Message) for each in value),
+)
 
 
 class NothingWaits(NotRunning):
@@ -219,6 +223,7 @@ class Thread:
 
     # what can be done
 
+    @kinds.checked(messages=_MESSAGES, files=kinds.of(Mapping[str, str]))
     def invoke(
         self,
         messages: Sequence[Message] = (),
@@ -246,6 +251,10 @@ class Thread:
                 self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
+    def has_accepted(self, idempotency_key: str) -> bool:
+        """Whether a request of that key was accepted: another one does nothing."""
+        return idempotency_key in self._keys
+
     def _say(self, said: list[Message]) -> None:
         session = self.session
         if session.status in ("running", "interrupted"):
@@ -265,6 +274,7 @@ class Thread:
         else:
             session.proceed()
 
+    @kinds.checked(timeout=kinds.or_none(kinds.number(0, "seconds")))
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the run that is active has ended, or waits itself; what the thread is then.
 
@@ -286,6 +296,10 @@ class Thread:
                 self.session.replace(self._agent_due)
                 self._agent_due = None
 
+    @kinds.checked(
+        edits=kinds.of(Mapping[str, Mapping[str, Any]]),
+        digests=kinds.or_none(kinds.of(Mapping[str, str])),
+    )
     def approve(
         self,
         approved: bool,

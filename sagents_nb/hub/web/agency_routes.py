@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from ...errors import ConfigurationError, NotFound
+from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
 from ..threads import ThreadRecord
@@ -130,7 +130,7 @@ def create_thread(call: Call) -> ThreadReply:
     if said is not None:
         try:
             invoke_thread(call, agency, thread, said)
-        except (ConfigurationError, NotFound):
+        except SagentsError:
             call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
             raise
     return _thread(thread.record)

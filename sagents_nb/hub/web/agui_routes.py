@@ -180,7 +180,7 @@ def run(call: Call) -> AgentRun:
     agency = call.agency
     thread = call.hub.named_thread(
         agency,
-        call.parameters["type"],
+        call.parameters["name"],
         asked.thread_id,
         request=call.origin,
     )

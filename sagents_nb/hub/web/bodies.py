@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ...errors import ConfigurationError
+from ..event_log import ThreadEvent
+
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Body(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a request says: a field that is not known is refused."""
+
+
+def body_of(raw: bytes, kind: type[msgspec.Struct]) -> Any:
+    """What these bytes say; nothing is an object without fields.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no JSON of that ``kind``, and
+    for a field that is there twice: of what is approved and not approved somebody else may have
+    read the other.
+    """
+    try:
+        body = msgspec.json.decode(raw or b"{}", type=kind)
+        json.loads(raw or b"{}", object_pairs_hook=_check_once)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"The body does not fit: {error!s:.300}.") from None
+    except ConfigurationError:
+        raise
+    except (ValueError, RecursionError):
+        raise ConfigurationError("The body is no JSON; send an object.") from None
+    return body
+
+
+def _check_once(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise ConfigurationError(f"The body has {name!r:.110} twice; say it once.")
+        seen.add(name)
 
 
 class Reply(msgspec.Struct, kw_only=True, rename="camel"):
@@ -158,20 +189,10 @@ class StateReply(Reply):
     run: dict[str, Any]
 
 
-class EventReply(Reply):
-    """One event; ``seq`` counts them from 1."""
-
-    thread_id: str
-    ts: str
-    seq: int
-    type: str
-    data: dict[str, Any]
-
-
 class EventsReply(Reply):
     """Events of a thread, in their order."""
 
-    events: list[EventReply]
+    events: list[ThreadEvent]
 
 
 class CallEdit(Body):
@@ -316,9 +337,3 @@ class TokenReply(Reply):
     """The token that the code stood for."""
 
     token: str
-
-
-class HealthReply(Reply):
-    """Whether it takes new work."""
-
-    status: str

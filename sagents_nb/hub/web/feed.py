@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+from ...errors import NotFound
 from ...runtime.thread import runtime
 from ..event_log import ThreadEvent
 from ..threads import Thread
@@ -60,10 +61,13 @@ class Feed:
         while True:
             if self._behind:
                 self._behind = False
-                while kept := await asyncio.to_thread(self._read, self._last):
-                    for event in kept:
-                        self._last = event.seq
-                        yield event
+                try:
+                    while kept := await asyncio.to_thread(self._read, self._last):
+                        for event in kept:
+                            self._last = event.seq
+                            yield event
+                except NotFound:  # it was deleted meanwhile
+                    return
             while self._waiting and not self._behind:
                 next_ = self._waiting.popleft()
                 if next_ is None:
@@ -71,11 +75,9 @@ class Feed:
                 if next_.type == DELTA:
                     if next_.seq == self._last:
                         yield next_
-                elif next_.seq == self._last + 1:
+                elif next_.seq > self._last:  # none is missing: it was kept before it was told
                     self._last = next_.seq
                     yield next_
-                elif next_.seq > self._last:  # some were not told here
-                    self._behind = True
             if not self._behind:
                 self._woken.clear()
                 await self._woken.wait()

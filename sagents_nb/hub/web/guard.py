@@ -203,7 +203,7 @@ class Guard:
         if scope.get("method") not in _CHANGES:
             return None
         lengths = headers.get("content-length", [])
-        length = int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() else None
+        length = int(lengths[0]) if len(lengths) == 1 else None  # the server sees that it is one
         if length is not None and length > self.settings.limits.body_bytes:
             return Refusal(413, _too_large(self.settings.limits.body_bytes))
         kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
@@ -247,14 +247,14 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 def _token_of(scope: Scope, headers: dict[str, list[str]]) -> str | None:
     """The token that a request shows; none in an address, which would be in logs."""
-    given: list[str] = [*headers.get("authorization", ()), *headers.get("x-secret", ())]
+    given = list(headers.get("x-secret", ()))
+    for value in headers.get("authorization", ()):
+        kind, _, token = value.partition(" ")
+        given.append(token.strip() if kind.lower() == "bearer" else "")
     for protocol in scope.get("subprotocols", ()):
         if protocol.startswith(TOKEN_PROTOCOL):
             given.append(_decoded(protocol.removeprefix(TOKEN_PROTOCOL)))
-    if len(given) != 1:
-        return None
-    kind, _, rest = given[0].partition(" ")
-    return rest.strip() if kind.lower() == "bearer" and "authorization" in headers else given[0]
+    return given[0] if len(given) == 1 and given[0] else None
 
 
 def _decoded(text: str) -> str:
@@ -296,6 +296,13 @@ async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) 
         problem(scope["path"], refusal.error), refusal.status, headers=refusal.headers
     )
     if scope["type"] == "websocket":
-        await WebSocket(scope, receive, send).send_denial_response(response)
+        await deny(WebSocket(scope, receive, send), response)
     else:
         await response(scope, receive, send)
+
+
+async def deny(socket: WebSocket, response: Response) -> None:
+    """Answer what would have been a socket."""
+    await socket.send_denial_response(response)
+    # uvicorn takes it for unanswered, and logs an error, until it has closed the connection.
+    await asyncio.sleep(0)

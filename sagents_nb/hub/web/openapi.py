@@ -63,10 +63,10 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "responses": {str(route.status): _response(route)},
     }
-    failures = {403, *route.errors}
+    failures = {403, 503, *route.errors}
     if route.needs is not Needs.NOTHING:
         operation["security"] = [{"bearer": []}, {"secret": []}]
-        failures |= {401, 503}
+        failures.add(401)
     parameters = [
         {
             "name": each,
@@ -76,7 +76,7 @@ def _operation(route: Route) -> dict[str, Any]:
         }
         for each in route.parameters
     ]
-    if route.path.endswith("/events"):
+    if route.live:
         since = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
         parameters.append({"name": "since", "in": "query", "required": False, "schema": since})
     if parameters:
@@ -102,6 +102,8 @@ def _response(route: Route) -> dict[str, Any]:
         said["content"] = _json(route.reply)
     else:
         said["content"] = {"application/json": {"schema": {"type": "object"}}}
+    if route.live:
+        said["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     return said
 
 

@@ -27,7 +27,6 @@ from .bodies import (
     CodeExchange,
     CreatedAgency,
     EventsReply,
-    HealthReply,
     Invocation,
     NewAgency,
     NewThread,
@@ -66,7 +65,8 @@ Kind = Literal["http", "websocket", "page"]
 class Route(NamedTuple):
     """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
 
-    One that ``streams`` gives what is told as it happens, as server-sent events.
+    What is ``live`` is told as an event stream, too, to who accepts one; one that ``streams`` is
+    told so always, and gives what has :meth:`chunks` and is closed.
     """
 
     method: str
@@ -79,6 +79,7 @@ class Route(NamedTuple):
     status: int = 200
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
+    live: bool = False
     streams: bool = False
 
     @property
@@ -93,7 +94,7 @@ _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/", Needs.NOTHING, "What this is, for people.", kind="page"),
-    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=HealthReply),
+    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
     Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
     Route(
         *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
@@ -221,10 +222,11 @@ ROUTES: tuple[Route, ...] = (
         *("GET", f"{T}/events", Needs.AGENCY, "What was told of it; live as an event stream."),
         agent_routes.events,
         reply=EventsReply,
-        errors=(404, 409),
+        errors=(404, 409, 429),
+        live=True,
     ),
     Route(
-        *("POST", f"{A}/agui/{{type}}", Needs.AGENCY, "A run, as AG-UI's clients ask for it."),
+        *("POST", f"{A}/agui/{{name}}", Needs.AGENCY, "A run, as AG-UI's clients ask for it."),
         agui_routes.run,
         body=RunAgentInput,
         errors=(404, 409, 429),
@@ -320,7 +322,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),
-        errors=(404, 409),
+        errors=(404, 409, 429),
         kind="websocket",
     ),
     Route(

@@ -26,12 +26,6 @@ MOST_WAITING = 256
 MOST_BYTES = 1_000_000
 """What waits for a page that reads slowly; beyond either it is given a snapshot once it reads."""
 
-PATIENCE = 30.0
-"""Seconds in which a page has to take something, before it is let go."""
-
-TRY_LATER = 1013
-"""The code with which a socket is closed whose page is to come again."""
-
 _MADE_ANEW = ("events", "snapshot")
 
 
@@ -74,13 +68,13 @@ class Stream:
         self._woken.set()
 
     async def tell(self) -> None:
-        """Send what waits, until the thread is closed; a page that takes nothing is let go."""
+        """Send what waits, until the thread is closed."""
         while True:
             self._woken.clear()
             while self._waiting:
                 kind, frame = self._waiting.popleft()
                 self._bytes -= len(frame)
-                await asyncio.wait_for(self._socket.send_text(frame.decode()), PATIENCE)
+                await self._socket.send_text(frame.decode())
                 if kind == "closed":
                     return
             if self._behind:

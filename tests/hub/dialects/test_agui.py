@@ -31,6 +31,7 @@ from sagents_nb.events import (
     ToolExecutionEnd,
 )
 from sagents_nb.events import Interrupt as Asked
+from sagents_nb.hub import Blueprint
 from sagents_nb.hub.dialects.agui import (
     History,
     Map,
@@ -48,7 +49,7 @@ from sagents_nb.interrupts import ActionRequest, Approve, Edit, Reject, Respond
 from sagents_nb.interrupts import Interrupt as Waiting
 from sagents_nb.messages import ToolCallDelta, Usage
 from sagents_nb.state import Todo
-from tests.hub.dialects.served import Served, served
+from tests.hub.web.served import Served, serving
 from tests.hub.world import World, rest
 from tests.talking import PATIENCE, call, of, run, session_of, until
 
@@ -59,6 +60,7 @@ VALID: TypeAdapter[Any] = TypeAdapter(AnyAguiEvent)
 def world(tmp_path: Path) -> Iterator[World]:
     """A hub with an agency, and a clerk."""
     made = World(f"sqlite:///{tmp_path}/hub.db")
+    made.system.add_agent(Blueprint("guide", "Be brief."))
     yield made
     made.close()
 
@@ -753,14 +755,14 @@ def test_what_is_ready_is_one_chunk(world: World) -> None:
 @pytest.fixture
 def at(world: World) -> Iterator[Served]:
     """That hub on a server."""
-    with served(world.hub) as here:
+    with serving(world.hub) as here:
         yield here
 
 
 def post(at: Served, world: World, type: str = "clerk", **body: Any) -> Any:
     """What is answered."""
     asked = {**asking_json(), **body}
-    return at.post(f"/agency/{world.agency.id}/agui/{type}", asked)
+    return at.client.post(f"/agency/{world.agency.id}/agui/{type}", json=asked)
 
 
 def asking_json(*messages: Any) -> dict[str, Any]:
@@ -780,7 +782,8 @@ def test_a_run_is_an_event_stream(world: World, at: Served) -> None:
 
 def test_a_client_that_goes_away_leaves_a_run_that_goes_on(world: World, at: Served) -> None:
     world.system.default_model = Halting(world)
-    with at.posting(f"/agency/{world.agency.id}/agui/clerk", asking_json(USER)) as answered:
+    path, asked = f"/agency/{world.agency.id}/agui/clerk", asking_json(USER)
+    with at.client.stream("POST", path, json=asked) as answered:
         assert b"RUN_STARTED" in next(answered.iter_raw())
     assert world.holds.wait(PATIENCE)
     thread = world.hub.named_thread(world.agency, "clerk", "tab")
@@ -813,9 +816,8 @@ def test_what_is_refused_says_why_and_changes_nothing(
 
 def test_a_thread_is_of_one_kind(world: World, at: Served) -> None:
     world.says("Hello.")
-    world.hub.save_blueprint(world.agency, {"name": "other", "prompt": "Be kind."})
     post(at, world, messages=[USER])
-    answered = post(at, world, "other", messages=[USER])
+    answered = post(at, world, "guide", messages=[USER])
     assert answered.status_code == 400
     assert "of the kind 'clerk'" in answered.json()["error"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.hub import Agency, AgentSystem, Blueprint, Hub
-from tests.hub.dialects.served import TOKEN, Served, served
+from sagents_nb.hub import Agency, AgentSystem, Blueprint
+from tests.hub.web.served import TOKEN, Served, serving
 from tests.talking import PATIENCE, call
 
 HERE = Path(__file__).parent
@@ -48,10 +48,9 @@ def hub(tmp_path: Path) -> Iterator[Served]:
     system = AgentSystem(model).defaults().add_tool(send, tags=["mail"])
     config = {"hitl": {"tools": ["send"]}}
     system.add_agent(Blueprint("clerk", "Write.", tags=["default", "mail"], config=config))
-    made = Hub(system, tmp_path / "hub.db")
-    with served(made) as here:
+    system.add_agent(Blueprint("guide", "Be brief."))
+    with serving(tmp_path / "hub.db", system) as here:
         yield here
-    made.close()
 
 
 def ran(hub: Served, agency: Agency, *steps: dict[str, Any], thread: str = "tab") -> list[Any]:
@@ -167,7 +166,9 @@ def test_an_answer_to_what_was_answered_elsewhere_runs_nothing(hub: Served) -> N
         {"interruptId": asked["waiting"][0]["id"], "status": "resolved"}
         | {"payload": {"approved": True}}
     ]
-    answer = hub.post(url, {"threadId": "tab", "runId": "r", "messages": [], "resume": resume})
+    answer = hub.client.post(
+        url, json={"threadId": "tab", "runId": "r", "messages": [], "resume": resume}
+    )
     assert answer.status_code == 409
     assert "was answered" in answer.json()["error"]
     assert len(thread.session.messages) == said
