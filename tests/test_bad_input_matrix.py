@@ -908,7 +908,7 @@ LEFT_OUT = {
     r"(files\.conformance|notebook\.testing\.plugin)\..*": "called by pytest",
     r"hub\.(Agency|Thread|ThreadRecord)": "what a hub gives, and nobody else makes",
     r"hub\.Schedule(\.next_after)?": "fields that belong together: test_schedules tries them",
-    r"hub\.Thread\.(replace_agent|close|tell|report)": "how the parts of a hub speak",
+    r"hub\.Thread\.(replace_agent|close|tell|report|decide)": "how the parts of a hub speak",
     r"cli\.run_demo": "a program for a terminal, which takes seconds",
 }
 # What is taken though it is not of the annotation, or of one that says nothing, and why.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import threading
 import uuid
@@ -109,6 +110,8 @@ class Hub:
         self._lock = threading.Lock()
         # Of several who open, change or delete one thread at once, each does it alone.
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._naming = threading.Lock()
+        self._key: bytes | None = None
         self._closed = False
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
@@ -348,6 +351,47 @@ class Hub:
             schedule_run=schedule_run,
         )
         return self._created(agency, record)
+
+    @kinds.checked(name=kinds.of(str), request=kinds.of(Mapping[str, str]))
+    def named_thread(
+        self, agency: Agency, type: str, name: str, *, request: Mapping[str, str] = {}
+    ) -> Thread:
+        """The thread of the ``agency`` that a client calls ``name``; made on its first use.
+
+        Its id is made of both and of a key of this store, so two agencies have two threads of one
+        name, and nobody can say the id of another's. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` where the thread of that name is of another
+        blueprint than ``type``, and what :meth:`create_thread` raises.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.named_thread(agency, "guide", "tab-1")
+        >>> hub.named_thread(agency, "guide", "tab-1") is thread, len(thread.record.id)
+        (True, 32)
+        >>> hub.close()
+        """
+        if self._key is None:
+            self._key = self._run(variables.key_of_hub)
+        said = f"{agency.id}\n{name}".encode("utf-8", "surrogatepass")
+        id = hmac.new(self._key, said, "sha256").hexdigest()[:32]
+        with self._naming:  # of two who name it first, one makes it
+            record = self._find(agency, id)
+            if record is None:
+                record = ThreadRecord(
+                    id=id,
+                    agency_id=agency.id,
+                    created_at=datetime.now(UTC),
+                    blueprint=self._blueprint(agency, type),
+                    request=dict(request),
+                )
+                return self._created(agency, record)
+        if record.type != type:
+            raise ConfigurationError(
+                f"The thread {name!r:.110} is of the kind {record.type!r}, not {type!r:.110}; "
+                "choose another name for it."
+            )
+        return self.thread(agency, id)
 
     def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
         self._agent(agency, record)  # what cannot be one is refused before anything is made

@@ -330,6 +330,25 @@ class Thread:
                 by=by,
             )
 
+    def decide(
+        self,
+        decisions: Mapping[str, Decision],
+        *,
+        interrupt_id: str,
+        digests: Mapping[str, str],
+        by: str,
+    ) -> None:
+        """Decide on calls that wait, as somebody saw them; without any, let go of a halt.
+
+        Raises StaleApproval where something else waits by now, InvalidDecision, and
+        :class:`~sagents_nb.errors.NotRunning`.
+        """
+        with self._lock:
+            if decisions:
+                self.session.decide(decisions, interrupt_id=interrupt_id, digests=digests, by=by)
+            else:
+                self.session.dismiss()
+
     def cancel(self) -> None:
         """Stop what it does, and deny what waits; one that has completed stays as it is."""
         with self._lock:

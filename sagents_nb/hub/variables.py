@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -10,7 +11,10 @@ import sqlalchemy as sql
 
 from ..errors import ConfigurationError, NotFound
 from ..serialization import to_data
+from ..sql import insert_new
 from ..store.database.schema import Tables
+
+_OF_HUB, _KEY = "", "thread key"  # no agency has that id
 
 
 def save(
@@ -38,6 +42,18 @@ def delete(connection: sql.Connection, tables: Tables, agency_id: str, name: str
     gone = connection.execute(t.delete().where(t.c.agency_id == agency_id, t.c.name == name))
     if not gone.rowcount:
         raise NotFound(f"This agency has no variable {name!r:.110}; its list names them.")
+
+
+def key_of_hub(connection: sql.Connection, tables: Tables) -> bytes:
+    """What makes ids of names that clients chose: made once for a store, and no token of anything.
+
+    It is told to nobody, so that nobody can say from a name what the id is.
+    """
+    t = tables.hub_variables
+    mine = {"agency_id": _OF_HUB, "name": _KEY}
+    connection.execute(insert_new(connection, t).values(**mine, value=secrets.token_hex(32)))
+    query = sql.select(t.c.value).where(t.c.agency_id == _OF_HUB, t.c.name == _KEY)
+    return bytes.fromhex(connection.execute(query).scalar_one())
 
 
 def resolved(values: Mapping[str, Any], allowed: Collection[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -123,7 +122,7 @@ def create_thread(call: Call) -> ThreadReply:
     if body.input is not None:
         call.check_runs()
     thread = call.hub.create_thread(
-        agency, body.agent_type, request=_origin(call), variables=body.vars
+        agency, body.agent_type, request=call.origin, variables=body.vars
     )
     said = body.input
     if isinstance(said, str):
@@ -139,14 +138,3 @@ def create_thread(call: Call) -> ThreadReply:
 
 def _thread(record: ThreadRecord) -> ThreadReply:
     return msgspec.convert(record.view(), ThreadReply)
-
-
-def _origin(call: Call) -> dict[str, Any]:
-    """Where a request came from, as far as it says so."""
-    said = {
-        "userAgent": call.headers.get("user-agent"),
-        "ip": call.client,
-        "referrer": call.headers.get("referer"),
-        "origin": call.headers.get("origin"),
-    }
-    return {name: value for name, value in said.items() if value}

@@ -37,6 +37,7 @@ from ..doors import Door
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
+from .agui_routes import AgentRun
 from .bodies import body_of
 from .call import Call, TooMany, problem
 from .feed import Feed
@@ -182,6 +183,11 @@ class App:
             feed = await stack.enter_async_context(self._feed(call))
             return StreamingResponse(_frames(feed), media_type="text/event-stream")
         assert route.handle is not None
+        if route.streams:
+            stack.enter_context(self._room(call))
+            run: AgentRun = await self._work(route.handle, call)
+            stack.callback(run.close)
+            return StreamingResponse(run.chunks(), media_type="text/event-stream")
         reply = await self._work(route.handle, call)
         if isinstance(reply, Completion):
             return await self._completed(reply, streamed=call.body.stream)

@@ -77,6 +77,17 @@ class Call:
         return self.hub.thread(self.agency, self.parameters["thread"])
 
     @property
+    def origin(self) -> dict[str, str]:
+        """Where it came from, as far as it says so."""
+        said = {
+            "userAgent": self.headers.get("user-agent"),
+            "ip": self.client,
+            "referrer": self.headers.get("referer"),
+            "origin": self.headers.get("origin"),
+        }
+        return {name: value for name, value in said.items() if value}
+
+    @property
     def is_of_page(self) -> bool:
         """Whether a page sent it: what it approves has to be what it showed."""
         return "origin" in self.headers or OF_A_PAGE in self.headers

@@ -96,7 +96,9 @@ def _operation(route: Route) -> dict[str, Any]:
 
 def _response(route: Route) -> dict[str, Any]:
     said: dict[str, Any] = {"description": route.summary}
-    if route.reply is not None:
+    if route.streams:
+        said["content"] = {"text/event-stream": {"schema": {"type": "string"}}}
+    elif route.reply is not None:
         said["content"] = _json(route.reply)
     else:
         said["content"] = {"application/json": {"schema": {"type": "object"}}}

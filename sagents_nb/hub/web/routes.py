@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ...errors import ConfigurationError
+from ..dialects.agui import RunAgentInput
 from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
-from . import agency_routes, agent_routes, chat_routes, schedule_routes
+from . import agency_routes, agent_routes, agui_routes, chat_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -64,7 +65,8 @@ Kind = Literal["http", "websocket", "page"]
 class Route(NamedTuple):
     """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
 
-    What is ``live`` is told as an event stream, too, to who accepts one.
+    What is ``live`` is told as an event stream, too, to who accepts one; one that ``streams`` is
+    told so always, and gives what has :meth:`chunks` and is closed.
     """
 
     method: str
@@ -78,6 +80,7 @@ class Route(NamedTuple):
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
     live: bool = False
+    streams: bool = False
 
     @property
     def parameters(self) -> list[str]:
@@ -221,6 +224,13 @@ ROUTES: tuple[Route, ...] = (
         reply=EventsReply,
         errors=(404, 409, 429),
         live=True,
+    ),
+    Route(
+        *("POST", f"{A}/agui/{{name}}", Needs.AGENCY, "A run, as AG-UI's clients ask for it."),
+        agui_routes.run,
+        body=RunAgentInput,
+        errors=(404, 409, 429),
+        streams=True,
     ),
     Route(
         *("GET", "/v1/models", Needs.ANY, "Kinds of agents, as OpenAI's clients list models."),

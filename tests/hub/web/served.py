@@ -204,19 +204,20 @@ def system_of() -> AgentSystem:
 
 @contextlib.contextmanager
 def serving(
-    store: Path,
+    store: Path | Hub,
     system: AgentSystem | None = None,
     limits: Limits | None = None,
     guard: Callable[[App, Hub, Settings], Any] | None = None,
 ) -> Iterator[Served]:
-    """A hub that is served in a thread; another ``guard`` may stand before it."""
+    """A hub over ``store``, or that one, served in a thread; another ``guard`` may be before it."""
     settings = Settings(
         token=digest_of(TOKEN),
         hosts=(LISTED_HOST,),
         origins=(LISTED_ORIGIN,),
         limits=limits or Limits(),
     )
-    hub, codes, begun = Hub(system or system_of(), store), Codes(TOKEN), threading.Event()
+    hub = store if isinstance(store, Hub) else Hub(system or system_of(), store)
+    codes, begun = Codes(TOKEN), threading.Event()
     app = App(hub, settings, codes)
     server = Server(app, begun.set)
     if guard is not None:

@@ -43,6 +43,11 @@ BODIES = {
         "intervalMs": 1e9,
     },
     "/agency/{agency}/vars": lambda served: {"vars": {"city": "Oslo"}},
+    "/agency/{agency}/agui/{name}": lambda served: {
+        "threadId": "tab",
+        "runId": "run",
+        "messages": [{"id": "u0", "role": "user", "content": "Hello"}],
+    },
     "/v1/chat/completions": lambda served: {
         "model": f"{served.agency.id}/guide",
         "messages": [{"role": "user", "content": "Hello"}],
