@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 import sqlalchemy as sql
 
-from ..errors import StoreError
+from ..errors import AgentError, Owned, StoreError
 from ..store.database.leases import Owner
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
@@ -57,6 +57,16 @@ class Unreachable(StoreError):
     def __init__(self) -> None:
         super().__init__(
             "Another process has this thread open and does not answer; try again in a moment."
+        )
+
+
+class NoDoor(AgentError):
+    """The process that has a thread open cannot be asked."""
+
+    def __init__(self, owned: Owned) -> None:
+        super().__init__(
+            f"Process {owned.pid} on {owned.host} has this thread open and serves nobody; close it "
+            "there."
         )
 
 

@@ -448,6 +448,9 @@ class Hub:
     def _open(self, agency: Agency, id: str) -> Thread:
         """The thread, for whose turn it is."""
         live = self._live.get(id)
+        if live is not None and live.session.resting is not None:
+            live.close("it rests")  # another process may have gone on with it since
+            live = None
         if live is None or live.is_gone:
             live = self._opened(self._record(agency, id), agency)
             with self._lock:

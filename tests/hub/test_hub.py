@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import Owned
 from sagents_nb.hub import Blueprint, Hub
 from sagents_nb.runtime.thread import runtime
+from tests.hub.houses import a_hub
 from tests.hub.world import World, chat, is_dense, kept_of, listening, rest, say
-from tests.talking import call, in_threads
+from tests.talking import call, in_threads, until
 
 
 def test_of_eight_who_need_a_thread_at_once_all_get_the_same(stored_world: World) -> None:
@@ -158,3 +161,24 @@ def test_changes_of_variables_at_once_are_all_kept(stored_world: World) -> None:
     in_threads(8, lambda n: world.hub.set_variables(world.agency, thread, {str(n): n}))
     thread = world.reopened(thread)
     assert thread.record.variables == {str(n): n for n in range(8)}
+
+
+def test_a_thread_that_rested_knows_what_was_done_with_it_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sagents_nb.hub.hub.RESTS_AFTER", 0.05)
+    path = tmp_path / "hub.db"
+    with a_hub(path, {"guide": ["one", "never"]}) as hub, a_hub(path, {"guide": ["two"]}) as other:
+        agency, _ = hub.create_agency()
+        thread = hub.create_thread(agency, "guide")
+        thread.invoke([sa.Message.user("First.")])
+        until(lambda: thread.session.resting is not None)
+        there = other.thread(agency, thread.record.id)
+        there.invoke([sa.Message.user("Second.")], idempotency_key="k")
+        until(lambda: there.session.resting is not None)
+        again = hub.thread(agency, thread.record.id)
+        again.invoke([sa.Message.user("Second.")], idempotency_key="k")
+        said = [m["content"] for m in again.state()["state"]["messages"]]
+        assert said == ["First.", "one", "Second.", "two"]
+        seqs = [event.seq for event in hub.events(agency, thread.record.id)]
+        assert seqs == list(range(1, len(seqs) + 1))

@@ -33,7 +33,7 @@ from ...files import FileError
 from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
-from ..doors import Door
+from ..doors import Door, NoDoor
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
@@ -204,7 +204,7 @@ class App:
         try:
             door = await self._door(owned, request.scope)
             if door is None:
-                raise owned
+                raise NoDoor(owned)
             return await forwarded(request, await request.body(), door)
         except Exception as error:
             return _failure(error, request.url.path)
@@ -297,7 +297,7 @@ class App:
         try:
             door = await self._door(owned, socket.scope)
             if door is None:
-                raise owned
+                raise NoDoor(owned)
             await joined(socket, door, _subprotocol(socket))
         except Exception as error:
             await deny(socket, _failure(error, socket.url.path))

@@ -54,7 +54,7 @@ class Served:
         self.app = app
         self.codes = codes
         self.url = f"http://127.0.0.1:{port}"
-        self.agency, self.secret = hub.create_agency("Weather")
+        self.agency, self.secret = hub.create_agency()
         self.schedule = self.new_schedule()
         self.client = self.client_of(TOKEN)
 
