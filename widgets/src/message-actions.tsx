@@ -51,7 +51,7 @@ export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
     <>
       <div class={isLast || branches ? "sagents-message-actions" : "sagents-message-actions sagents-on-approach"}>
         {branches && branches.count > 1 && <Switch id={id as string} {...branches} disabled={!place} />}
-        {place && <Fork entry={entry} later={place.later} onDone={forked} />}
+        {place && store.host === "kernel" && <Fork entry={entry} later={place.later} onDone={forked} />}
         {place?.whole && (
           <Button
             kind="quiet"

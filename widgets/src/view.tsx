@@ -28,12 +28,15 @@ const WIDE = 720;
 /** One Escape is easily pressed by mistake: a second within this time stops the run. */
 const ESCAPE_TWICE = 2_000;
 
+/** Of the view model, what it says of its cell. */
+export type Traits = Pick<AnyModel, "get" | "on" | "off">;
+
 type ViewProps = {
   store: Store;
   name: ViewName;
   runId: string;
   memory: Memory;
-  model: AnyModel;
+  model: Traits;
 };
 
 export function View({ store, name, runId, memory, model }: ViewProps) {
@@ -104,7 +107,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
-              No answer from the kernel. It is busy, or was restarted from another page: then load this one again.
+              {store.whySilent}
             </p>
           )}
           {state && store.lost && status.name === "closed" && <Lost id={state.kept ? givenName(state.session_id) : ""} />}
@@ -273,7 +276,7 @@ function useEver(holds: boolean): boolean {
 }
 
 /** How many requests of the cell wait for its run. */
-function useWaiting(model: AnyModel): number {
+function useWaiting(model: Traits): number {
   const [waiting, setWaiting] = useState(0);
   useEffect(() => {
     const note = () => setWaiting(model.get("waiting"));
