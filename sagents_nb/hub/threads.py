@@ -13,7 +13,7 @@ import msgspec
 from .. import kinds
 from ..agent import Agent
 from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
-from ..events import RESTS, AgentShutdown, Event
+from ..events import RESTS, AgentShutdown, Event, MessageEnd
 from ..files.entry import FileEntry
 from ..interrupts import Approve, Decision, Edit, Reject, Respond
 from ..messages import Message
@@ -45,6 +45,9 @@ HUB = "hub"
 
 IDEMPOTENCY_KEY = "idempotency_key"
 
+MOST_TITLE = 80
+"""Characters of a first message that are the title of its thread."""
+
 _ROLES = ("user", "system")
 
 
@@ -59,6 +62,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
     told. ``parent`` is the thread that waits for its report, and the token that it reports with.
     ``attempts`` counts how often it was gone on with since the process ended last, without an end.
+    ``title`` is what it is about: by default how the first message begins.
     """
 
     id: str
@@ -69,6 +73,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, Any] = {}
     parent: dict[str, str] | None = None
     attempts: int = 0
+    title: str = ""
 
     @property
     def type(self) -> str:
@@ -93,6 +98,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
             "agentType": self.type,
             "agencyId": self.agency_id,
         }
+        if self.title:
+            seen["title"] = self.title
         return seen if self.parent is None else {**seen, "parent": self.parent}
 
 
@@ -112,13 +119,15 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
         variables=kept.get("variables") or {},  # type: ignore[union-attr]
         parent=kept.get("parent"),  # type: ignore[union-attr]
         attempts=kept.get("attempts") or 0,  # type: ignore[union-attr]
+        title=conversation.title or "",
     )
 
 
 class Thread:
     """A thread that is open here: its ``session``, and the ``log`` of what is told of it.
 
-    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits.
+    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits,
+    and ``named`` with it and its title, once it has one.
     Its methods wait until what they did is safe, so they are for no event loop.
     """
 
@@ -128,11 +137,14 @@ class Thread:
         session: Session,
         log: EventLog,
         stopped: Callable[[Thread], None],
+        named: Callable[[Thread, str], None],
     ) -> None:
         self.record = record
         self.session = session
         self.log = log
         self._stopped = stopped
+        self._named = named
+        self._has_title = bool(record.title)
         # Two who act at once act one after the other: each finds what the other left.
         self._lock = threading.RLock()
         self._translator = Translator(
@@ -172,6 +184,11 @@ class Thread:
         return status_of(self.session.resting or self.session.status, self.log.status)
 
     def _hear(self, event: Event) -> None:
+        if isinstance(event, MessageEnd) and event.message.role == "user" and not self._has_title:
+            title = " ".join(event.message.text.split())
+            if title:
+                self._has_title = True
+                self._named(self, f"{title[:MOST_TITLE]}…" if len(title) > MOST_TITLE else title)
         told = self._translator.translate(event)
         self.log.append(told)
         if any(STATUSES.get(type, "running") != "running" for type, _ in told):

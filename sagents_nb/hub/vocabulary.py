@@ -41,10 +41,13 @@ REQUEST_ACCEPTED = "request.accepted"
 RUN_CANCELED = "run.canceled"
 RUN_TICK = "run.tick"
 
+COMPLETED = "model.completed"
+ASKED, PAUSED = "hitl.interrupt", "run.paused"
+
 STATUSES = {
     "run.started": "running",
     "run.resumed": "running",
-    "run.paused": "paused",
+    PAUSED: "paused",
     "agent.completed": "completed",
     "agent.error": "error",
     RUN_CANCELED: "canceled",
@@ -215,10 +218,10 @@ class Translator(msgspec.Struct):
             {"toolName": request.tool_name, "args": request.arguments}
             for request in (self.waiting.action_requests if self.waiting else ())
         ]
-        asked: list[Told] = [("hitl.interrupt", {"proposedToolCalls": proposed})]
+        asked: list[Told] = [(ASKED, {"proposedToolCalls": proposed})]
         return [
             *(asked if reason == "hitl" else []),
-            ("run.paused", {**self._run, "reason": reason}),
+            (PAUSED, {**self._run, "reason": reason}),
         ]
 
 
@@ -227,10 +230,12 @@ def _completed(message: Message) -> list[Told]:
         return []
     usage = message.usage
     if usage is None:
-        return [("model.completed", {})]
+        return [(COMPLETED, {})]
     counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    tokens = {"inputTokens": counted, "outputTokens": usage.output_tokens}
-    return [("model.completed", {"usage": tokens})]
+    used: dict[str, Any] = {"inputTokens": counted, "outputTokens": usage.output_tokens}
+    if usage.cost_usd is not None:
+        used["costUsd"] = usage.cost_usd
+    return [(COMPLETED, {"usage": used})]
 
 
 def _ended(event: ToolExecutionEnd) -> list[Told]:

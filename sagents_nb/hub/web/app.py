@@ -39,7 +39,7 @@ from .call import Call, TooMany
 from .feed import Feed
 from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
 from .openapi import document
-from .pages import PAGE, POLICY
+from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
 from .stream import TRY_LATER, Stream
 
@@ -130,7 +130,10 @@ class App:
 
     async def _answer(self, request: Request, found: Match, route: Route) -> Response:
         if route.kind == "page":
-            return Response(PAGE, media_type="text/html", headers=POLICY)
+            if route.path == "/":
+                return Response(PAGE, media_type="text/html", headers=POLICY)
+            content, kind = asset(route.path.rpartition("/")[2])
+            return Response(content, media_type=kind)
         if route.path == "/healthz":
             status = "draining" if self.draining else "ok"
             return JSONResponse({"status": status}, 503 if self.draining else 200)

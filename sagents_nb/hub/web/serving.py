@@ -76,17 +76,18 @@ def serve(
         codes = Codes(token)
         app = App(hub, settings, codes)
         hub.recover()
-        asyncio.run(_serve(app, listening, lambda: _say(listening, token, say)))
+        asyncio.run(_serve(app, listening, lambda: _say(listening, token, codes, say)))
     finally:
         hub.close()
         listening.close()
 
 
-def _say(listening: socket.socket, token: str, say: Callable[[str], object]) -> None:
+def _say(listening: socket.socket, token: str, codes: Codes, say: Callable[[str], object]) -> None:
     name, port = listening.getsockname()[:2]
     address = f"http://{f'[{name}]' if ':' in name else name}:{port}"
     say(f"The hub is at {address}")
     say(f"Its token, which is shown this once: {token}")
+    say(f"Its page, opened within a minute, needs no token: {address}/#code={codes.new()}")
 
 
 async def _serve(app: App, listening: socket.socket, begun: Callable[[], None]) -> None:
