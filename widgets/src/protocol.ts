@@ -84,6 +84,8 @@ export type Interrupt = {
   action_requests?: ActionRequest[];
   message?: string;
   data?: JsonObject;
+  /** What it was put together from, where several asked at once. */
+  parts?: Interrupt[];
 };
 export type Decision =
   | { type: "approve"; digest: string; always?: boolean }
@@ -324,6 +326,10 @@ export function undecided(state: ViewState): ActionRequest[] {
   const requests = state.interrupt?.action_requests ?? [];
   return requests.filter((request) => !(request.tool_call_id in state.decided));
 }
+
+/** Whether other threads are waited for, and no person. */
+export const waitsForThreads = (interrupt: Interrupt | null | undefined): boolean =>
+  !!interrupt && (interrupt.parts?.length ? interrupt.parts : [interrupt]).every(({ data }) => data?.subagents);
 
 /** What a call waits for: leave to run, words, or what became of it in a crash. */
 export function wants(interrupt: Interrupt, request: ActionRequest): "approval" | "answer" | "doubt" {

@@ -2,7 +2,7 @@
 // because the kernel takes an interrupt's decisions together or not at all.
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
-import { undecided, wants, type ActionRequest, type Decision, type Interrupt, type ViewState } from "./protocol";
+import { undecided, waitsForThreads, wants, type ActionRequest, type Decision, type Interrupt, type ViewState } from "./protocol";
 import { useRequest } from "./use-store";
 
 /** One call that waits. */
@@ -46,7 +46,7 @@ export function useQuestion(state: ViewState): Question {
   const waiting = useMemo(() => (interrupt ? undecided(state) : NONE), [interrupt, state.decided]);
 
   return useMemo(() => {
-    if (!interrupt) return {};
+    if (!interrupt || waitsForThreads(interrupt)) return {};
     const decide = async (given: Record<string, Decision>, by: string) => {
       const decisions = { ...chosen, ...given };
       const complete = waiting.every((request) => request.tool_call_id in decisions);

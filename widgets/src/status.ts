@@ -1,5 +1,5 @@
 // What a session, or one run of it, is doing, in words.
-import { entriesOf, wants, type Interrupt, type ViewState } from "./protocol";
+import { entriesOf, waitsForThreads, wants, type Interrupt, type ViewState } from "./protocol";
 
 export type Status = {
   /** The word of the protocol, or "connecting" or "completed". */
@@ -33,6 +33,7 @@ export function statusOf(state: ViewState | null, open: boolean, runId: string):
 }
 
 function labelOf(interrupt: Interrupt | null | undefined): string {
+  if (waitsForThreads(interrupt)) return "Waits for sub-agents";
   const requests = interrupt?.action_requests ?? [];
   if (!interrupt || requests.length === 0) return "Waiting";
   const approval = requests.some((request) => wants(interrupt, request) === "approval");

@@ -18,7 +18,7 @@ import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import { entriesOf, undecided, type ViewState } from "./protocol";
+import { entriesOf, undecided, waitsForThreads, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -121,7 +121,7 @@ const ASKS = new Set<ViewName>(["session", "run", "chat", "approvals"]);
 
 /** For those who hear the page: what is asked of them. */
 function question(state: ViewState): string {
-  if (!state.interrupt) return "";
+  if (!state.interrupt || waitsForThreads(state.interrupt)) return "";
   const names = undecided(state).map((request) => spelledOut(request.tool_name));
   return names.length > 0 ? `${headline(state, state.interrupt)}: ${names.join(", ")}` : (state.interrupt.message ?? "");
 }

@@ -163,7 +163,7 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
           {field("tags", "Tags", "Which tools and middleware it has, with commas between.")}
           {field("model", "Model", 'Such as "anthropic:claude-sonnet-5-5"; empty is the hub\'s own.')}
         </div>
-        {field("config", "Config", 'What its middleware is made with. {"hitl": {"tools": ["write_file"]}} asks before that tool is used.', 6)}
+        {field("config", "Config", 'What its middleware is made with. {"hitl": {"tools": ["write_file"]}} asks before that tool is used.', Math.min(20, Math.max(6, fields.config.split("\n").length + 1)))}
         {!ofConfig && <ErrorText text={error} />}
         <div class="hub-buttons">
           <button class="sagents-button sagents-primary" disabled={busy || !changed}>

@@ -1,6 +1,6 @@
 // The entry of the page of a hub: the way in, and then agencies, their threads and blueprints.
 import { render } from "preact";
-import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Button } from "../button";
 import { colours } from "../highlight";
 import { askBy } from "../parts";
@@ -113,7 +113,6 @@ function InAgency({ agency: { id, name }, place }: InAgencyProps) {
   // What was looked at stays, out of sight, while something else is.
   const last = useRef("");
   if (thread) last.current = thread;
-  const page = useMemo(() => (place.page === "thread" ? "thread" : "page"), [place.page]);
   return (
     <div class="hub-agency" data-page={place.page}>
       <aside class="hub-side" aria-label={name}>
@@ -138,10 +137,7 @@ function InAgency({ agency: { id, name }, place }: InAgencyProps) {
           {blueprints.value && <BlueprintList agency={id} blueprints={blueprints.value} current={blueprint} />}
         </section>
       </aside>
-      <main class="hub-main" data-page={page}>
-        <a class="hub-back" href={addressOf({ page: "new", agency: id })}>
-          {name}
-        </a>
+      <main class="hub-main">
         {place.page === "new" && <NewThread agency={id} name={name} blueprints={blueprints.value} onMade={() => void threads.again()} />}
         {blueprint !== null && <BlueprintEditor key={blueprint} agency={id} name={blueprint} onChanged={blueprints.again} />}
         {last.current && (

@@ -28,17 +28,19 @@ export function Threads({ agency, id, threads, onDeleted }: Props) {
     <>
       {shown.toSorted().map((each) => (
         <div key={each} class="hub-thread" hidden={each !== id}>
-          <OneThread agency={agency} id={each} thread={threads?.find((thread) => thread.id === each)} gone={each === id && gone} onDeleted={onDeleted} />
+          <OneThread agency={agency} id={each} threads={threads ?? []} gone={each === id && gone} onDeleted={onDeleted} />
         </div>
       ))}
     </>
   );
 }
 
-type OneProps = { agency: string; id: string; thread: Thread | undefined; gone: boolean; onDeleted: () => void };
+type OneProps = { agency: string; id: string; threads: Thread[]; gone: boolean; onDeleted: () => void };
 
-function OneThread({ agency, id, thread, gone, onDeleted }: OneProps) {
+function OneThread({ agency, id, threads, gone, onDeleted }: OneProps) {
   const hub = useHub();
+  const thread = threads.find((each) => each.id === id);
+  const waitsFor = thread?.reason === "subagent" ? threads.filter(({ parent, status = "" }) => parent?.threadId === id && ["running", "paused"].includes(status)) : [];
   const { socket, store } = useMemo(() => {
     const socket = hub.socket(agency, id);
     return { socket, store: new Store(socket) };
@@ -56,13 +58,29 @@ function OneThread({ agency, id, thread, gone, onDeleted }: OneProps) {
       <div class="hub-thread-head">
         <h1>{thread ? nameOf(thread) : closed ? "No such thread" : "Thread"}</h1>
         {thread && <span class="hub-faint">{thread.agentType}</span>}
-        {thread?.parent && <a href={addressOf({ page: "thread", agency, thread: thread.parent.threadId })}>Its parent</a>}
+        {thread?.parent && (
+          <a class="hub-relative" href={addressOf({ page: "thread", agency, thread: thread.parent.threadId })}>
+            Its parent
+          </a>
+        )}
         <span class="hub-space" />
         {thread && <Confirm label="Delete" of="this thread" question="Delete this thread, with its files?" verb="Delete" onYes={remove} />}
       </div>
       {closed && (
         <p class="hub-notice" role="status" data-testid="deleted">
           This thread is not there any more. <a href={addressOf({ page: "new", agency })}>Begin a new one</a>
+        </p>
+      )}
+      {waitsFor.length > 0 && (
+        <p class="hub-notice" role="status" data-testid="waits-for">
+          It waits for{" "}
+          {waitsFor.map((child, place) => (
+            <>
+              {place > 0 && ", "}
+              <a href={addressOf({ page: "thread", agency, thread: child.id })}>{nameOf(child)}</a>
+              {child.reason === "hitl" && ", which needs an approval"}
+            </>
+          ))}
         </p>
       )}
       <View store={store} name="session" runId="" memory={memoryOf(store, "session ")} model={NO_CELL} />

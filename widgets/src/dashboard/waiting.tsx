@@ -38,9 +38,10 @@ export function Waiting({ approvals, current }: Props) {
   const label = approvals.length === 0 ? "Nothing waits" : `${count(approvals.length, "approval")} waiting`;
   return (
     <div class="hub-waiting" ref={root} onKeyDown={onKeyDown}>
-      <Button ref={button} aria-expanded={open} data-testid="waiting" data-count={approvals.length} onClick={() => setOpen(!open)}>
+      <Button ref={button} aria-expanded={open} aria-label={label} data-testid="waiting" data-count={approvals.length} onClick={() => setOpen(!open)}>
         <Icon name="hand" />
-        <span class={approvals.length > 0 ? undefined : "hub-narrow-hidden"}>{label}</span>
+        <span class="hub-wide">{label}</span>
+        {approvals.length > 0 && <span class="hub-narrow">{approvals.length}</span>}
       </Button>
       <span class="sagents-sr" role="status">
         {approvals.length > 0 && label}
