@@ -19,7 +19,7 @@ import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
 import { useStore } from "./use-store";
-import { wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
+import { waitsForThreads, wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
@@ -176,7 +176,7 @@ type LooseProps = { state: ViewState; question: Question; placed: (id: string) =
 
 /** What waits and is no call of a message here: a halt, a sub-agent's call, one of long ago. */
 function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
-  if (!interrupt) return null;
+  if (!interrupt || waitsForThreads(interrupt)) return null;
   const cards = Object.entries(question).filter(([id]) => !placed(id));
   return (
     <>
@@ -215,7 +215,7 @@ function askedCalls(interrupt: ViewState["interrupt"]): Record<string, ToolInfo>
   if (!interrupt) return {};
   const infos = (interrupt.action_requests ?? []).map((request): [string, ToolInfo] => {
     const want = wants(interrupt, request);
-    const status = want === "approval" ? "interrupted" : want;
+    const status = waitsForThreads(interrupt) ? "running" : want === "approval" ? "interrupted" : want;
     return [request.tool_call_id, { name: request.tool_name, status, display_text: request.display_text ?? null }];
   });
   return Object.fromEntries(infos);

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
 import type { ViewState } from "../src/protocol";
-import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
+import { asked, calls, click, el, find, gave, leave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
 function inPlace(...requests: Parameters<typeof waiting>): ViewState {
@@ -434,4 +434,21 @@ test("a call of no message here, such as a sub-agent's, is asked about below the
   expect(find("tool-card")).toEqual([]);
   await click("approve");
   expect(sent("decide")).toHaveLength(1);
+});
+
+test("who waits for sub-agents asks nobody for their report, and says what is waited for", async () => {
+  const link = { subagents: { childThreadId: "t2" } };
+  const task = { tool_call_id: "d1", tool_name: "task", digest: "dd", arguments: { description: "Count." }, allowed_decisions: ["respond"], display_text: "clerk works on it." };
+  const state = waiting(task);
+  await show({ ...state, entries: [said(calls("d1", "task"))], interrupt: { ...state.interrupt!, type: "tool", message: "clerk works on it.", data: link } });
+  expect(find("approval")).toEqual([]);
+  expect(one("status").textContent).toBe("Waits for sub-agents");
+  expect(el.querySelector("[role=alert]")!.textContent).toBe("");
+  expect(one("tool-card").dataset.status).toBe("running");
+  expect(el.textContent!.match(/clerk works on it\./g)).toHaveLength(1);
+
+  const parts = [{ ...state.interrupt!, data: link }, { ...state.interrupt!, data: {} }];
+  leave();
+  await show({ ...state, interrupt: { ...state.interrupt!, parts } });
+  expect(find("approval")).toHaveLength(1);
 });
