@@ -70,6 +70,7 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
   const isNew = name === "";
   const versions = useWatched(async () => (isNew ? [] : hub.versions(agency, name)), [hub, agency, name], 5_000);
   const newest = versions.value?.[0];
+  const inCode = versions.value?.some(({ version }) => version === 0);
   const kept = newest ? fieldsOf(newest) : NEW;
   const key = `${agency} ${name}`;
   const [written, setWritten] = useState<Fields | null>(() => drafts.get(key) ?? null);
@@ -107,8 +108,8 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
   const remove = async () => {
     await hub.deleteBlueprint(agency, name);
     write(null);
-    await Promise.all([versions.again(), onChanged()]);
-    if (!versions.value?.some(({ version }) => version === 0)) go({ page: "new", agency }, true);
+    if (!inCode) go({ page: "new", agency }, true);
+    await Promise.all([inCode && versions.again(), onChanged()]);
   };
 
   if (versions.problem) return <p class="hub-empty">{versions.problem.message}</p>;
@@ -138,7 +139,6 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
     );
   };
   const hasKept = newest !== undefined && newest.version > 0;
-  const inCode = versions.value?.some(({ version }) => version === 0);
   return (
     <div class="hub-page">
       <div class="hub-title">

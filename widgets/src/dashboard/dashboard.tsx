@@ -47,7 +47,6 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
   const waiting = approvals.value ?? [];
   const agency = place.page === "agencies" ? null : place.agency;
   const known = agencies.value?.find(({ id }) => id === agency);
-  const top = useRef<HTMLElement>(null);
 
   // Who follows a link reads on from the heading of where it leads.
   const first = useRef(true);
@@ -62,7 +61,7 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
 
   return (
     <>
-      <header class="hub-top" ref={top}>
+      <header class="hub-top">
         <nav class="hub-crumbs" aria-label="Where you are">
           <a href="#/" aria-current={agency ? undefined : "page"}>
             Hub
@@ -96,15 +95,15 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
           </p>
         </main>
       ) : (
-        <InAgency key={agency} agency={known ?? { id: agency, name: "This agency", createdAt: "" }} place={place as InAgencyProps["place"]} />
+        <InAgency key={agency} agency={known ?? { id: agency, name: "This agency", createdAt: "" }} place={place as InAgencyProps["place"]} onChange={approvals.again} />
       )}
     </>
   );
 }
 
-type InAgencyProps = { agency: Agency; place: Exclude<Place, { page: "agencies" }> };
+type InAgencyProps = { agency: Agency; place: Exclude<Place, { page: "agencies" }>; onChange: () => Promise<void> };
 
-function InAgency({ agency: { id, name }, place }: InAgencyProps) {
+function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
   const hub = useHub();
   const threads = useWatched(() => hub.threads(id), [hub, id], EVERY);
   const blueprints = useWatched(() => hub.blueprints(id), [hub, id], 5_000);
@@ -142,7 +141,7 @@ function InAgency({ agency: { id, name }, place }: InAgencyProps) {
         {blueprint !== null && <BlueprintEditor key={blueprint} agency={id} name={blueprint} onChanged={blueprints.again} />}
         {last.current && (
           <div class="hub-threads" hidden={!thread}>
-            <Threads agency={id} id={thread || last.current} threads={threads.value} onDeleted={() => void threads.again()} />
+            <Threads agency={id} id={thread || last.current} threads={threads.value} onChange={() => void Promise.all([threads.again(), onChange()])} />
           </div>
         )}
       </main>

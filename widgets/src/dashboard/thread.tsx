@@ -12,13 +12,15 @@ import { nameOf } from "./threads";
 /** So many that were looked at go on being drawn, out of sight, with what is being written there. */
 const MOST_KEPT = 4;
 
+const SOON = 200;
+
 /** No cell is above a thread, and none waits for it. */
 const NO_CELL: Traits = { get: () => undefined as never, on() {}, off() {} };
 
-type Props = { agency: string; id: string; threads: Thread[] | null; onDeleted: () => void };
+type Props = { agency: string; id: string; threads: Thread[] | null; /** Is called when a thread is not what it was. */ onChange: () => void };
 
 /** Shows a thread; those that were shown before are as they were left when they are shown again. */
-export function Threads({ agency, id, threads, onDeleted }: Props) {
+export function Threads({ agency, id, threads, onChange }: Props) {
   const [kept, setKept] = useState<string[]>([]);
   const gone = threads !== null && !threads.some((thread) => thread.id === id);
   const there = kept.filter((each) => each === id || threads === null || threads.some((thread) => thread.id === each));
@@ -28,16 +30,16 @@ export function Threads({ agency, id, threads, onDeleted }: Props) {
     <>
       {shown.toSorted().map((each) => (
         <div key={each} class="hub-thread" hidden={each !== id}>
-          <OneThread agency={agency} id={each} threads={threads ?? []} gone={each === id && gone} onDeleted={onDeleted} />
+          <OneThread agency={agency} id={each} threads={threads ?? []} gone={each === id && gone} onChange={onChange} />
         </div>
       ))}
     </>
   );
 }
 
-type OneProps = { agency: string; id: string; threads: Thread[]; gone: boolean; onDeleted: () => void };
+type OneProps = { agency: string; id: string; threads: Thread[]; gone: boolean; onChange: () => void };
 
-function OneThread({ agency, id, threads, gone, onDeleted }: OneProps) {
+function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   const hub = useHub();
   const thread = threads.find((each) => each.id === id);
   const waitsFor = thread?.reason === "subagent" ? threads.filter(({ parent, status = "" }) => parent?.threadId === id && ["running", "paused"].includes(status)) : [];
@@ -46,11 +48,16 @@ function OneThread({ agency, id, threads, gone, onDeleted }: OneProps) {
     return { socket, store: new Store(socket) };
   }, [hub, agency, id]);
   useEffect(() => () => socket.end(), [socket]);
-  useStoreState(store);
+  const state = useStoreState(store);
+  // The page need not ask by itself; the hub writes down a moment later what it has told.
+  useEffect(() => {
+    const timer = setTimeout(onChange, SOON);
+    return () => clearTimeout(timer);
+  }, [state?.status, state?.interrupt?.id]);
   const closed = gone && !store.open;
   const remove = async () => {
     await hub.deleteThread(agency, id);
-    onDeleted();
+    onChange();
     go({ page: "new", agency }, true);
   };
   return (
