@@ -327,9 +327,15 @@ export function undecided(state: ViewState): ActionRequest[] {
   return requests.filter((request) => !(request.tool_call_id in state.decided));
 }
 
-/** Whether other threads are waited for, and no person. */
-export const waitsForThreads = (interrupt: Interrupt | null | undefined): boolean =>
-  !!interrupt && (interrupt.parts?.length ? interrupt.parts : [interrupt]).every(({ data }) => data?.subagents);
+/** Whether that call waits for another thread, and for no person. */
+export const waitsForThread = (interrupt: Interrupt, { tool_call_id }: ActionRequest): boolean =>
+  (interrupt.parts?.length ? interrupt.parts : [interrupt]).some(
+    ({ data, action_requests }) => data?.subagents && action_requests?.some((request) => request.tool_call_id === tool_call_id),
+  );
+
+/** The calls that nobody has answered yet, and people have to. */
+export const askedOfPeople = (state: ViewState): ActionRequest[] =>
+  undecided(state).filter((request) => !waitsForThread(state.interrupt!, request));
 
 /** What a call waits for: leave to run, words, or what became of it in a crash. */
 export function wants(interrupt: Interrupt, request: ActionRequest): "approval" | "answer" | "doubt" {

@@ -18,7 +18,7 @@ import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import { entriesOf, undecided, waitsForThreads, type ViewState } from "./protocol";
+import { askedOfPeople, entriesOf, undecided, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -121,9 +121,11 @@ const ASKS = new Set<ViewName>(["session", "run", "chat", "approvals"]);
 
 /** For those who hear the page: what is asked of them. */
 function question(state: ViewState): string {
-  if (!state.interrupt || waitsForThreads(state.interrupt)) return "";
-  const names = undecided(state).map((request) => spelledOut(request.tool_name));
-  return names.length > 0 ? `${headline(state, state.interrupt)}: ${names.join(", ")}` : (state.interrupt.message ?? "");
+  const { interrupt } = state;
+  if (!interrupt) return "";
+  const names = askedOfPeople(state).map((request) => spelledOut(request.tool_name));
+  if (names.length > 0) return `${headline(state, interrupt)}: ${names.join(", ")}`;
+  return undecided(state).length > 0 ? "" : (interrupt.message ?? "");
 }
 
 /** What a conversation without a kernel needs: a kept one goes on in the next. */

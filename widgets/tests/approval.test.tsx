@@ -447,8 +447,23 @@ test("who waits for sub-agents asks nobody for their report, and says what is wa
   expect(one("tool-card").dataset.status).toBe("running");
   expect(el.textContent!.match(/clerk works on it\./g)).toHaveLength(1);
 
-  const parts = [{ ...state.interrupt!, data: link }, { ...state.interrupt!, data: {} }];
+  // Beside it people are asked for something else, and for that only.
+  const ask = { tool_call_id: "q1", tool_name: "ask_user", digest: "dq", arguments: { question: "Which?" }, allowed_decisions: ["respond"] };
+  const both = waiting(task, ask);
+  const parts = [
+    { ...state.interrupt!, action_requests: [task], data: link },
+    { ...state.interrupt!, action_requests: [ask] },
+  ];
   leave();
-  await show({ ...state, interrupt: { ...state.interrupt!, parts } });
-  expect(find("approval")).toHaveLength(1);
+  await show({ ...both, entries: [said(calls("d1", "task"), calls("q1", "ask_user"))], interrupt: { ...both.interrupt!, type: "multiple", message: "clerk works on it.", parts } });
+  expect(find("approval").map((card) => card.dataset.tool)).toEqual(["ask_user"]);
+  expect(one("status").textContent).toBe("Needs an answer");
+  expect(el.querySelector("[role=alert]")!.textContent).toBe("An answer is needed: ask_user");
+  await type(one("answer"), "Both");
+  await click("answer-send");
+  expect(sent("decide")[0]).toMatchObject({ decisions: { q1: { type: "respond", digest: "dq", answer: "Both" } } });
+  expect(Object.keys(sent("decide")[0]!.decisions as object)).toEqual(["q1"]);
+  model.events([{ type: "decision", seq: 2, tool_call_id: "q1", decision: { type: "respond" } }]);
+  await settle();
+  expect(one("status").textContent).toBe("Waits for sub-agents");
 });
