@@ -12,12 +12,13 @@ const LATER = 4_000;
 const PATIENCE = 10_000;
 
 const OPEN = 1;
+const SILENT = "The hub does not answer; it is tried again. What was sent meanwhile goes out once it does.";
 
 export class Socket implements Transport {
   readonly host = "hub";
   readonly heardWhileBusy = true;
   readonly gone = "This thread is closed, or was deleted.";
-  readonly silent = "The hub does not answer; it is tried again. What was sent meanwhile goes out once it does.";
+  silent = SILENT;
   #listener!: Listener;
   #socket: WebSocket | null = null;
   #pause = FIRST_PAUSE;
@@ -26,7 +27,7 @@ export class Socket implements Transport {
   #asked = 0;
   #ended = false;
 
-  /** `connect` makes a socket; `isThere` tells whether the thread is, for one that was refused. */
+  /** `connect` makes a socket; of one that was refused `isThere` tells whether the thread is, or throws why not. */
   constructor(
     private connect: () => WebSocket,
     private isThere: () => Promise<boolean>,
@@ -76,6 +77,7 @@ export class Socket implements Transport {
     let opened = false;
     socket.onopen = () => {
       opened = true;
+      this.silent = SILENT;
       this.#asked = 0;
       this.#listener.regain();
     };
@@ -101,7 +103,11 @@ export class Socket implements Transport {
   }
 
   async #check(): Promise<void> {
-    const there = await this.isThere().catch(() => true); // the hub is away: nobody knows
+    const there = await this.isThere().catch((error: Error) => {
+      this.silent = error.message;
+      this.#listener.change();
+      return true; // nobody knows
+    });
     if (there || this.#ended) return;
     this.end();
     this.#listener.close();

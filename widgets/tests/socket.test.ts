@@ -180,12 +180,18 @@ test("after 1001 it is tried again, and a thread that is not there any more clos
   expect(lines).toHaveLength(2);
 });
 
-test("whether a thread is there nobody knows while the hub is away", async () => {
-  isThere = () => Promise.reject(new Error("away"));
+test("why a socket is refused people are told, and it is tried again", async () => {
+  isThere = () => Promise.reject(new Error("Another process has it open."));
   line().break();
   await vi.advanceTimersByTimeAsync(500);
   expect(store.open).toBe(true);
+  expect(store.silent).toBe(true);
+  expect(store.whySilent).toBe("Another process has it open.");
   expect(lines).toHaveLength(2);
+  start();
+  expect(store.silent).toBe(false);
+  line().break();
+  expect(store.whySilent).toContain("The hub does not answer");
 });
 
 test("a thread that says that it is closed is not asked again", () => {

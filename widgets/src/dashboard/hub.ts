@@ -108,7 +108,7 @@ export class Hub {
       () => new WebSocket(address, ["sagents.v1", `sagents.token.${base64(this.#token)}`]),
       async () => {
         try {
-          await this.#ask("GET", `${threadAt(agency, thread)}/events?since=${Number.MAX_SAFE_INTEGER}`);
+          await this.#ask("GET", `${threadAt(agency, thread)}/state`);
         } catch (error) {
           if (error instanceof Refused && error.status === 404) return false;
           throw error;
