@@ -8,8 +8,8 @@ const LONGEST_PAUSE = 15_000;
 /** The code of a hub that is to be left alone for a moment: it could not tell all that it had. */
 const TRY_LATER = 1013;
 const LATER = 4_000;
-/** A line that says nothing for so long after a question is broken, whatever the browser believes. */
-const PATIENCE = 10_000;
+/** A line that says nothing for so long after a question is broken, whatever the browser believes; a hub has as much with a page. */
+const PATIENCE = 30_000;
 
 const OPEN = 1;
 const SILENT = "The hub does not answer; it is tried again. What was sent meanwhile goes out once it does.";

@@ -198,6 +198,7 @@ test("a thread that says that it is closed is not asked again", () => {
   start();
   const request = store.request("send", { text: "hi" });
   line().tell({ type: "closed" });
+  line().break(1001);
   vi.advanceTimersByTime(60_000);
   expect(lines).toHaveLength(1);
   return expect(request).rejects.toMatchObject({ kind: "Closed", message: "This thread is closed, or was deleted." });
@@ -206,7 +207,9 @@ test("a thread that says that it is closed is not asked again", () => {
 test("a line that says nothing after a question is given up", () => {
   start();
   store.request("send", { text: "hi" }).catch(() => {});
-  vi.advanceTimersByTime(10_000);
+  vi.advanceTimersByTime(29_000);
+  expect(line().readyState).toBe(1);
+  vi.advanceTimersByTime(1_000);
   expect(line().readyState).toBe(3);
   vi.advanceTimersByTime(500);
   expect(lines).toHaveLength(2);
