@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from .calls import CallRecord, call_records
 from .messages import (
     CUT_SHORT,
     NOT_RUN,
+    SHOWN_IN_CELL,
     FilePart,
     ImagePart,
     Message,
@@ -17,6 +20,7 @@ from .messages import (
     Usage,
     brief_of,
     fields_of,
+    image_of,
 )
 from .text import whole
 
@@ -33,6 +37,15 @@ _RESULT = re.compile(
 
 MOST = 100_000
 """Characters of a transcript that a notebook keeps; up to twice as many, to begin at a question."""
+
+MOST_IMAGE = 1_000_000
+"""Bytes of an image that an export holds, and a transcript."""
+
+MOST_IMAGES = 4_000_000
+"""Characters of base64 of all images that a transcript holds, the newest first."""
+
+LATEST_IMAGES = 1_400_000
+"""As many of the latest turns, of which a page is told anew after each run: at least one image."""
 
 
 def visible(text: str) -> str:
@@ -361,49 +374,137 @@ def usage_line(usage: Usage) -> str:
     return line if usage.cost_usd is None else f"{line}; {usage.cost_usd:.4f} USD"
 
 
-def markdown(messages: Iterable[Message]) -> str:
+class Block(NamedTuple):
+    """Some paragraphs of a transcript: as ``text``, and ``beside`` images that it need not name."""
+
+    text: str
+    images: tuple[ImagePart, ...] = ()
+    beside: str = ""
+    indent: str = ""
+
+
+class Transcript(str):
+    """A transcript as text, which names its images, and as Markdown that shows them.
+
+    An image of it is a part of a message or a result. What somebody wrote never becomes one.
+    """
+
+    __slots__ = ("blocks",)
+    blocks: tuple[Block, ...]
+
+    def __new__(cls, blocks: Iterable[Block], most: int = MOST_IMAGES) -> Transcript:
+        """Of these blocks; the oldest of too many images, for ``most`` characters, are named."""
+        kept: list[Block] = []
+        left = most
+        for block in reversed([block for block in blocks if block.text or block.images]):
+            size = sum(len(part.data or "") for part in block.images)
+            checked = (checked_image(part.data or "") for part in block.images if size <= left)
+            images = tuple(image for image in checked if image is not None)
+            whole = len(images) == len(block.images)
+            left -= size if whole else 0
+            kept.append(block._replace(images=images) if whole else Block(block.text))
+        kept.reverse()
+        made = super().__new__(cls, "\n\n".join(block.text for block in kept if block.text))
+        made.blocks = tuple(kept)
+        return made
+
+    def with_images(self, safe: Callable[[str], str]) -> str:
+        """Markdown with the images, of whose texts ``safe`` makes what may be shown."""
+        pieces: list[str] = []
+        texts: list[str] = []
+        for text, images, beside, indent in [*self.blocks, Block("")]:
+            texts += [beside if images else text]
+            if images or not text:  # before an image, and at the end
+                said = "\n\n".join(filter(None, texts))
+                pieces += [safe(said)] if said else []
+                texts = []
+            pieces += [f"{indent}![image](data:{i.mime_type};base64,{i.data})" for i in images]
+        return "\n\n".join(pieces)
+
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
+
+
+def checked_image(data: str) -> ImagePart | None:
+    """What is an image by its bytes, whatever it is said to be; None for a large one, too.
+
+    >>> checked_image("iVBORw0KGgo="), checked_image("PHN2Zy8+")
+    (ImagePart(data='iVBORw0KGgo='), None)
+    """
+    if len(data) > 1.4 * MOST_IMAGE or not _BASE64.fullmatch(data):
+        return None
+    try:
+        content = base64.b64decode(data)
+    except binascii.Error:
+        return None
+    return image_of(content) if len(content) <= MOST_IMAGE else None
+
+
+def markdown(messages: Iterable[Message]) -> Transcript:
     """The messages as Markdown: what people said, tool calls as one line with their results."""
-    blocks: list[str] = []
+    return Transcript(_blocks(messages))
+
+
+def _blocks(messages: Iterable[Message]) -> Iterator[Block]:
     messages = list(messages)
     records = iter(call_records(messages))
     for message in messages:
         text = bounded(visible(message.shown.text).strip())
+        images = _images(message.shown.parts)
         if message.role == "user":
             if fields := fields_of(message):
                 text += f"\n\n({visible(brief_of(fields))})"
-            blocks.append("\n".join(f"> {line}" for line in text.splitlines()))
+            said = "\n".join(f"> {line}" for line in text.splitlines())
+            yield Block(said, images, said)
         elif message.role == "assistant":
-            if text:
-                blocks.append(text)
-            blocks += [_call_markdown(next(records)) for _ in message.tool_calls]
+            said = _closed(text)
+            yield Block(said, images, said)
+            yield from (_call_block(next(records)) for _ in message.tool_calls)
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)
                 as_it_is = "\n" in note or _too_much(note)
-                blocks.append(fenced(note) if as_it_is else f"**{note}**")
-    return "\n\n".join(block for block in blocks if block)
+                yield Block(fenced(note) if as_it_is else f"**{note}**")
 
 
-def latest_markdown(messages: Sequence[Message]) -> str:
+def _closed(text: str) -> str:
+    """``text`` whose last code block ends with it, as of an answer that was cut in its code."""
+    fence = ""
+    for line in text.split("\n"):
+        if not fence and (opens := _FENCE.match(line)):
+            fence = opens[1]
+        elif fence and (end := line.strip(" \t")).startswith(fence) and not end.strip(fence[0]):
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _images(parts: Iterable[Any]) -> tuple[ImagePart, ...]:
+    """The images of a message or a result, () where one of them lies elsewhere."""
+    images = tuple(part for part in parts if isinstance(part, ImagePart))
+    return images if all(image.data for image in images) else ()
+
+
+def latest_markdown(messages: Sequence[Message]) -> Transcript:
     """The latest turns as Markdown, about MOST characters of it, below a word on those before.
 
     What is shown as the last line of a cell is kept in the notebook's file. Of a turn that has
     more than that again, its latest messages are shown.
     """
-    steps: list[str] = []
+    steps: list[list[Block]] = []
     shown, end = 0, len(messages)
     while end and (shown < MOST or (shown < 2 * MOST and messages[end].role != "user")):
         first = end - 1
         while first and messages[first].role == "tool":  # results are shown with their calls
             first -= 1
-        steps.append(markdown(messages[first:end]))
-        shown, end = shown + len(steps[-1]), first
+        steps.append(list(_blocks(messages[first:end])))
+        shown, end = shown + sum(len(block.text) for block in steps[-1]), first
     if end:
         what = "message is" if end == 1 else "messages are"
-        steps.append(f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*")
-    return "\n\n".join(step for step in reversed(steps) if step)
+        said = f"*{end:,} earlier {what} not shown here; to_frame('messages') has them.*"
+        steps.append([Block(said)])
+    return Transcript((block for step in reversed(steps) for block in step), LATEST_IMAGES)
 
 
-def _call_markdown(record: CallRecord) -> str:
+def _call_block(record: CallRecord) -> Block:
     name = _name(record.call.name)
     line = f"- `{name}({_arguments(record.arguments)})`"
     if record.edited is not None:
@@ -412,20 +513,32 @@ def _call_markdown(record: CallRecord) -> str:
         line += f" (edited by `{by}`; the model asked for `{asked}`)"
     result = record.result
     if result is None:
-        return f"{line} waits for {'an answer' if record.said else 'a decision'}"
+        return Block(f"{line} waits for {'an answer' if record.said else 'a decision'}")
     not_run = result.metadata.get(NOT_RUN)
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
+    # What stands in the cell of the call is kept there.
+    images = () if result.metadata.get(SHOWN_IN_CELL) is True else _images(_parts(result))
+    text = f"{line} {word}\n\n{_result_block(result, _UNSEEN)}"
+    if not images:
+        return Block(text)
+    beside = _result_block(result, (FilePart,))
+    return Block(text, images, f"{line} {word}\n\n{beside}".rstrip(), "  ")
+
+
+def _result_block(result: ToolResult, named: Iterable[type]) -> str:
+    """The text of a result, with what of these is in it named; "" beside images alone."""
     shown = _short(visible(result.text))
-    for kind, (one, more) in _UNSEEN.items():
+    for kind in named:
+        one, more = _UNSEEN[kind]
         if count := sum(isinstance(part, kind) for part in _parts(result)):
-            named = one if count == 1 else f"{count} {more}"
-            shown = f"{shown}\n[{named}]".lstrip("\n")
-    return f"{line} {word}\n\n{_indent(fenced(shown))}"
+            what = one if count == 1 else f"{count} {more}"
+            shown = f"{shown}\n[{what}]".lstrip("\n")
+    return _indent(fenced(shown)) if shown or ImagePart in named else ""
 
 
 _SEEN = "shown in the panel and exports"
 # What is no text and is named instead: one, and several.
-_UNSEEN = {
+_UNSEEN: dict[type, tuple[str, str]] = {
     ImagePart: (f"an image, {_SEEN}", f"images, {_SEEN}"),
     FilePart: ("a file", "files"),
 }

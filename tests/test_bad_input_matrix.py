@@ -41,7 +41,7 @@ from sagents_nb.files import FileSystem
 from sagents_nb.files.changes import Changes
 from sagents_nb.session.options import SessionOptions
 from tests.public_face import exposed
-from tests.talking import agent_of, call, run
+from tests.talking import agent_of, call, run, until
 
 # the values
 
@@ -342,6 +342,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.waits: sa.Session | None = None
+        self.asks: Any = None
         self.numbers = itertools.count()
 
     @functools.cached_property
@@ -428,6 +429,43 @@ class World:
 
     def context(self) -> sa.RunContext:
         return sa.RunContext(emitter=self.emitter(), agent=self.agent)
+
+    @functools.cached_property
+    def hub(self) -> Any:
+        from sagents_nb.hub import Hub
+
+        return Hub(self.system, "sqlite://")
+
+    @property
+    def system(self) -> Any:
+        from sagents_nb.hub import AgentSystem
+
+        def answer(request: sa.ModelRequest) -> Any:
+            return call("look") if request.messages[-1].role == "user" else "hi"
+
+        system = AgentSystem(sa.ScriptedModel([answer] * 999)).add_tool(look)
+        return system.add_agent(self.blueprint)
+
+    @property
+    def blueprint(self) -> Any:
+        from sagents_nb.hub import Blueprint
+
+        return Blueprint("guide", "Be brief.", config={"hitl": {"tools": ["look"]}})
+
+    @functools.cached_property
+    def agency(self) -> Any:
+        return self.hub.create_agency()[0]
+
+    def thread(self) -> Any:
+        return self.hub.create_thread(self.agency, "guide")
+
+    def asking(self) -> Any:
+        """A thread that waits for people."""
+        if self.asks is None or self.asks.status != "paused":
+            self.asks = thread = self.thread()
+            thread.invoke([MESSAGE])
+            until(lambda: thread.status == "paused")
+        return self.asks
 
     @functools.cached_property
     def penguins(self) -> Any:
@@ -574,6 +612,26 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "run_row.asker": lambda w: w.agent,
     "map_rows.inputs": lambda w: ["a"],
     "Panel.session": lambda w: w.session(),
+    "AgentSystem.add_tool.tool": lambda w: look,
+    "AgentSystem.use.middleware": lambda w: sa.AskUser,
+    "AgentSystem.agent.blueprint": lambda w: w.blueprint,
+    "AgentSystem.check.blueprint": lambda w: w.blueprint,
+    "AgentSystem.add_agent.blueprint": lambda w: w.blueprint,
+    "hub.Blueprint.name": lambda w: "guide",
+    "hub.Hub.system": lambda w: w.system,
+    "hub.Hub.store": lambda w: "sqlite://",
+    "hub.Hub.agency.id": lambda w: w.agency.id,
+    "Hub.*.agency": lambda w: w.agency,
+    "Hub.*.type": lambda w: "guide",
+    "Hub.*.thread": lambda w: w.thread(),
+    "Hub.*.id": lambda w: w.thread().record.id,
+    "Hub.blueprint_versions.name": lambda w: "guide",
+    "Hub.delete_blueprint.name": lambda w: _own(w),
+    "Hub.save_blueprint.changes": lambda w: {"name": "guide", "prompt": "Be kind."},
+    "Hub.set_variables.variables": lambda w: {"x": 1},
+    "Hub.save_variables.changes": lambda w: {"x": 1},
+    "Hub.delete_variable.name": lambda w: _variable(w),
+    "Thread.approve.approved": lambda w: True,
     "Recording.request": lambda w: msgspec.Raw(b"{}"),
     "load_ipython_extension.shell": lambda w: None,
 }
@@ -685,6 +743,16 @@ def _project(folder: Path) -> Any:
     return Options(folder=folder, package="shop")
 
 
+def _own(world: World) -> str:
+    world.hub.save_blueprint(world.agency, {"name": "guide", "prompt": "Be kind."})
+    return "guide"
+
+
+def _variable(world: World) -> str:
+    world.hub.save_variables(world.agency, {"x": 1})
+    return "x"
+
+
 # Of what a method is called.
 OBJECTS: dict[str, Callable[[World], Any]] = {
     "Limited": lambda w: sa.Limited(sa.ScriptedModel(["hi"] * 99), concurrent=9),
@@ -729,6 +797,10 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "session.Sessions.get": lambda w: _with_s1(w),
     "session.Sessions.stop": lambda w: _with_s1(w),
     "events.Emitter": lambda w: w.emitter(),
+    "hub.AgentSystem": lambda w: w.system,
+    "hub.Hub": lambda w: w.hub,
+    "hub.Thread": lambda w: w.thread(),
+    "hub.Thread.approve": lambda w: w.asking(),
     "notebook.Panel": lambda w: importlib.import_module("sagents_nb.notebook").Panel(w.session()),
 }
 
@@ -834,6 +906,9 @@ LEFT_OUT = {
     r"|notebook\.headless\.retry_start": "a helper of ours that its module does not hide",
     r"mapping\.a?map_rows": "what Agent.map hands its arguments on to",
     r"(files\.conformance|notebook\.testing\.plugin)\..*": "called by pytest",
+    r"hub\.(Agency|Thread|ThreadRecord)": "what a hub gives, and nobody else makes",
+    r"hub\.Schedule(\.next_after)?": "fields that belong together: test_schedules tries them",
+    r"hub\.Thread\.(replace_agent|close|tell|report)": "how the parts of a hub speak",
     r"cli\.run_demo": "a program for a terminal, which takes seconds",
 }
 # What is taken though it is not of the annotation, or of one that says nothing, and why.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import html
 import re
 from html.parser import HTMLParser
@@ -13,6 +14,8 @@ from nbconvert.filters.markdown import markdown2html
 import sagents_nb as sa
 from sagents_nb.transcript import (
     MOST,
+    MOST_IMAGE,
+    MOST_IMAGES,
     bounded,
     folded,
     inert,
@@ -441,3 +444,93 @@ def test_what_is_left_out_is_not_read() -> None:
 
     latest_markdown(Counted(talk(10_000, MOST // 10)))
     assert Counted.read < 200
+
+
+# images
+
+
+def image(size: int = 8, begins: bytes = b"\x89PNG\r\n\x1a\n") -> sa.ImagePart:
+    return sa.ImagePart(base64.b64encode(begins.ljust(size, b"\0")).decode())
+
+
+def sources(text: str) -> list[str]:
+    """Where the images of a page are that is made of Markdown."""
+    return re.findall(r'<img src="([^"]*)"', markdown2html(text))
+
+
+def with_images(messages: list[sa.Message]) -> str:
+    return markdown(messages).with_images(lambda text: with_folds(inert(text)))
+
+
+def test_the_image_of_a_result_is_shown_below_its_text_and_not_named() -> None:
+    shown = with_images(conversation(sa.ToolResult("c1", "look", [sa.TextPart("Blue:"), image()])))
+    assert shown.endswith(
+        "- `look(at='sky')` gave\n\n  ```text\n  Blue:\n  ```\n\n"
+        "  ![image](data:image/png;base64,iVBORw0KGgo=)"
+    )
+    alone = with_images(conversation(sa.ToolResult("c1", "look", [image()])))
+    assert alone.endswith(
+        "- `look(at='sky')` gave\n\n  ![image](data:image/png;base64,iVBORw0KGgo=)"
+    )
+
+
+def test_the_images_of_people_and_models_are_shown_too() -> None:
+    said = [sa.Message.user(["What is it?", image()]), sa.Message.user([image(9)])]
+    said.append(sa.Message("assistant", (sa.TextPart("This:"), image(begins=b"GIF89a"))))
+    found = sources(with_images(said))
+    assert [source.partition(";")[0] for source in found] == [
+        "data:image/png",
+        "data:image/png",
+        "data:image/gif",
+    ]
+    assert markdown(said) == "> What is it?\n\nThis:"
+
+
+@pytest.mark.parametrize("text", ["Look:\n```python\nprint(1", "~~~~\n~~~\nx", "> ```\n> x"])
+def test_code_that_was_cut_does_not_go_on_over_an_image(text: str) -> None:
+    said = [sa.Message.assistant(text, [CALL])]
+    said.append(sa.Message.tool([sa.ToolResult("c1", "look", [image()])]))
+    assert len(sources(with_images(said))) == 1
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        image(MOST_IMAGE + 1),
+        sa.ImagePart(url="https://x.example/y.png"),
+        sa.ImagePart(base64.b64encode(b"<svg onload='x'/>").decode(), "image/png"),
+        sa.ImagePart("iVBORw0KGgo=) ![x](http://x/y"),
+        image(begins=b"RIFF"),
+    ],
+)
+def test_what_is_too_large_lies_elsewhere_or_is_no_image_is_named(part: sa.ImagePart) -> None:
+    shown = with_images(conversation(sa.ToolResult("c1", "look", [part])))
+    assert sources(shown) == []
+    assert "[an image, shown in the panel and exports]" in shown
+
+
+def test_what_a_cell_shows_is_not_kept_twice() -> None:
+    drawn = sa.ToolResult("c1", "look", [image()], metadata={"shown_in_cell": True})
+    assert sources(with_images(conversation(drawn))) == []
+
+
+def test_of_too_many_images_the_newest_are_shown() -> None:
+    drawn = [image(600_000 + n) for n in range(8)]
+    said = [sa.Message.user(["Look:", part]) for part in drawn]
+    found = sources(with_images(said))
+    assert found == [f"data:image/png;base64,{part.data}" for part in drawn[4:]]
+    assert sum(map(len, found)) < MOST_IMAGES
+    # Of a whole conversation a page is told after each run: less of it.
+    assert sources(latest_markdown(said).with_images(inert)) == found[-1:]
+    largest = latest_markdown([sa.Message.user([image(MOST_IMAGE)])])
+    assert len(sources(largest.with_images(inert))) == 1
+
+
+@given(st.lists(st.sampled_from([*HOSTILE, *AROUND, *AROUND]), max_size=14).map("".join))
+def test_what_a_model_or_a_tool_writes_becomes_no_image_beside_one_that_is(text: str) -> None:
+    said = [sa.Message.user(text), sa.Message.assistant(text, [CALL])]
+    said.append(sa.Message.tool([sa.ToolResult("c1", "look", [sa.TextPart(text), image()])]))
+    said.append(sa.Message.assistant(text))
+    assert set(sources(with_images(said))) <= {"data:image/png;base64,iVBORw0KGgo="}
+    page = Page(markdown2html(with_images(said)))
+    assert {found for found in page.live if found.split(" ")[0] != "img"} == set()

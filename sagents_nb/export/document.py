@@ -6,10 +6,7 @@ page or Markdown of it has to see that it stays text.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -42,13 +39,10 @@ from ..messages import (
 from ..redaction import masked, secrets_of_names
 from ..state import Todo
 from ..text import whole
-from ..transcript import visible
+from ..transcript import MOST_IMAGE, checked_image, visible
 
 MOST_TEXT = 200_000
 """Bytes of a file, and characters of a result, that an export shows."""
-
-MOST_IMAGE = 1_000_000
-"""Bytes of an image that an export holds."""
 
 Argument = tuple[str, str]  # a name and the value as text
 
@@ -327,17 +321,9 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, dict | list) and len(repr(value)) > 80
 
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
-
-
 def _picture(name: str, data: str) -> Picture | None:
-    """What is an image by its bytes, whatever it is said to be."""
-    if len(data) > 1.4 * MOST_IMAGE or not _BASE64.fullmatch(data):
-        return None
-    try:
-        return _picture_of(name, base64.b64decode(data))
-    except binascii.Error:
-        return None
+    image = checked_image(data)
+    return None if image is None else Picture(name, image.mime_type, image.data or "")
 
 
 def _picture_of(name: str, content: bytes) -> Picture | None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .agencies import Agency
     from .blueprints import Blueprint
     from .hub import Hub
+    from .schedules import Schedule
     from .system import AgentSystem
     from .threads import Thread, ThreadRecord
 
@@ -21,10 +22,11 @@ _HOMES = {
     "AgentSystem": "system",
     "Blueprint": "blueprints",
     "Hub": "hub",
+    "Schedule": "schedules",
     "Thread": "threads",
     "ThreadRecord": "threads",
 }
 
-__all__ = ["Agency", "AgentSystem", "Blueprint", "Hub", "Thread", "ThreadRecord"]
+__all__ = ["Agency", "AgentSystem", "Blueprint", "Hub", "Schedule", "Thread", "ThreadRecord"]
 
 __getattr__ = face(__name__, _HOMES)

@@ -15,6 +15,7 @@ from ..sql import insert_new
 from ..store.conversations import Conversation
 from ..store.database.schema import Tables
 from ..store.scope import owner_of
+from .vocabulary import RUN_PAUSED, STATUSES
 
 _NAME = kinds.Kind(
     "text of 1 to 100 characters",
@@ -82,15 +83,18 @@ def of_secret(connection: sql.Connection, tables: Tables, digest: str) -> str | 
 
 def new_secret(connection: sql.Connection, tables: Tables, id: str) -> str:
     """Another secret instead of the one it had, which opens nothing from now on."""
+    get(connection, tables, id)
     secret, t = secrets.token_urlsafe(32), tables.hub_agencies
     connection.execute(t.update().where(t.c.id == id).values(secret=digest_of(secret)))
     return secret
 
 
 def delete(connection: sql.Connection, tables: Tables, agency: Agency) -> None:
-    """It and its blueprints; its conversations are deleted before."""
+    """It and what it keeps; its conversations are deleted before."""
     for table, column in (
         (tables.hub_blueprints, tables.hub_blueprints.c.agency_id),
+        (tables.hub_schedules, tables.hub_schedules.c.agency_id),
+        (tables.hub_variables, tables.hub_variables.c.agency_id),
         (tables.hub_agencies, tables.hub_agencies.c.id),
     ):
         connection.execute(table.delete().where(column == agency.id))
@@ -117,11 +121,24 @@ def conversations_of(
 
 
 def cut_off(connection: sql.Connection, tables: Tables, agency: Agency) -> list[str]:
-    """Which of its conversations somebody has, or had when their process ended."""
-    t, leases = tables.conversations, tables.leases
-    query = (
-        sql.select(t.c.id)
-        .join(leases, leases.c.conversation_id == t.c.id)
-        .where(t.c.owner == owner_of(agency), leases.c.owner != "")
+    """Which of its threads were at work when their process ended, or wait for others of it.
+
+    That is what was told last of a thread, and whether somebody still seems to have it: of what
+    happened just before a crash, nothing may have been told.
+    """
+    t, events, leases = tables.conversations, tables.hub_events, tables.leases
+    last = (
+        sql.select(events.c.type, events.c.data)
+        .where(events.c.conversation_id == t.c.id, events.c.type.in_(STATUSES))
+        .order_by(events.c.seq.desc())
+        .limit(1)
+    )
+    newest = last.with_only_columns(events.c.type).scalar_subquery()
+    said = last.with_only_columns(sql.cast(events.c.data, sql.Text)).scalar_subquery()
+    running = [type for type, status in STATUSES.items() if status == "running"]
+    is_held = sql.exists().where(leases.c.conversation_id == t.c.id, leases.c.owner != "")
+    waits = sql.and_(newest == RUN_PAUSED, said.like('%"subagent"%'))
+    query = sql.select(t.c.id).where(
+        t.c.owner == owner_of(agency), sql.or_(newest.in_(running), waits, is_held)
     )
     return list(connection.execute(query).scalars())

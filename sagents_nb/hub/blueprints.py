@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
 from ..serialization import to_data
+from ..sql import insert_new
 from ..store.database.schema import Tables
 
 DEFAULT_TAG = "default"
@@ -52,7 +53,7 @@ class Blueprint(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     name: str
     prompt: str
     description: str = ""
-    tags: tuple[str, ...] = (DEFAULT_TAG,)
+    tags: Sequence[str] = (DEFAULT_TAG,)
     model: str | None = None
     config: dict[str, Any] = {}
 
@@ -103,14 +104,18 @@ def save(
     name = changes.get("name")
     if not _NAME_KIND.fits(name):
         raise ConfigurationError(f"The name of a blueprint is {_NAME_KIND.what}.")
-    before = versions(connection, tables, agency_id, str(name))
-    base = before[0].blueprint if before else static.get(str(name))
-    blueprint = blueprint_of({**({} if base is None else _fields(base)), **changes})
-    now = datetime.now(UTC)
-    version = before[0].version + 1 if before else 1
-    row = {"agency_id": agency_id, "name": blueprint.name, "version": version, "created_at": now}
-    connection.execute(tables.hub_blueprints.insert().values(data=_fields(blueprint), **row))
-    return KeptBlueprint(blueprint, version, before[-1].created_at if before else now, now)
+    t = tables.hub_blueprints
+    while True:
+        before = versions(connection, tables, agency_id, str(name))
+        base = before[0].blueprint if before else static.get(str(name))
+        blueprint = blueprint_of({**({} if base is None else _fields(base)), **changes})
+        now = datetime.now(UTC)
+        version = before[0].version + 1 if before else 1
+        key = {"agency_id": agency_id, "name": blueprint.name, "version": version}
+        made = insert_new(connection, t).values(data=_fields(blueprint), created_at=now, **key)
+        if connection.execute(made.returning(t.c.version)).first() is not None:
+            return KeptBlueprint(blueprint, version, before[-1].created_at if before else now, now)
+        # Another process was faster: this is a change of what it made.
 
 
 def _fields(blueprint: Blueprint) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -12,18 +11,31 @@ import msgspec
 import sqlalchemy as sql
 from msgspec.structs import replace
 
+from ..errors import StoreError
 from ..runtime.thread import runtime
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
 from ..store.scope import owner_of
 from ..text import logger_of
 from .agencies import Agency
-from .vocabulary import ASKED, COMPLETED, DELTA, RUN_TICK, STATUSES, Told
+from .vocabulary import (
+    ASKED,
+    DELTA,
+    MODEL_COMPLETED,
+    REQUEST_ACCEPTED,
+    RUN_TICK,
+    STATUSES,
+    Told,
+)
 
 logger = logger_of(__name__)
 
 MOST_READ = 10_000
 """Events that one answer has; who wants more asks for those after the last of them."""
+
+
+# The number after which no database has any.
+_HIGHEST = 2**63 - 1
 
 
 class ThreadEvent(msgspec.Struct, frozen=True, rename={"thread_id": "threadId"}):
@@ -65,18 +77,13 @@ Listener = Callable[[ThreadEvent | None], None]
 """Takes an event; None is the last, of a thread that is closed."""
 
 
-class _Batch(msgspec.Struct, eq=False):
-    told: list[Told]
-    at: datetime
-    first: Future[int] | None  # the number of the first, once they are kept
-
-
 class EventLog:
     """The events of thread ``thread_id``: what was told, and who is told what follows.
 
     ``last`` is the number of the last that was told, ``status`` the type of the last of
     :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
-    there were. Its methods are for the runtime loop, where listeners are called, too.
+    there were, and ``accepted`` has the keys of all requests. Its methods are for the runtime loop,
+    where listeners are called, too, but for :meth:`wait`.
     """
 
     def __init__(self, database: Database, thread_id: str) -> None:
@@ -84,10 +91,13 @@ class EventLog:
         self._database = database
         self._listeners: list[Listener] = []
         self._due: list[Told] = []
-        self._untold: deque[_Batch] = deque()
+        self._soon = False  # what is due is about to be written
+        self._writing: Future[int] | None = None  # one batch after the other, so none overtakes
+        self._ended = False
         self.last = self.ticks = 0
         self.status: str | None = None
         self.run_id = ""
+        self.accepted: set[str] = set()
         database.run(self._begin, about=thread_id)
 
     def _begin(self, connection: sql.Connection) -> None:
@@ -99,6 +109,8 @@ class EventLog:
         tick = sql.select(t.c.data).where(mine, t.c.type == RUN_TICK).order_by(t.c.seq.desc())
         if data := connection.scalar(tick.limit(1)):
             self.run_id, self.ticks = data["runId"], data["step"] + 1
+        accepted = sql.select(t.c.data).where(mine, t.c.type == REQUEST_ACCEPTED)
+        self.accepted = {data["idempotencyKey"] for data in connection.scalars(accepted)}
 
     def listen(self, listener: Listener) -> None:
         """Tell it what follows."""
@@ -110,52 +122,74 @@ class EventLog:
             self._listeners.remove(listener)
 
     def end(self) -> None:
-        """Say that nothing follows."""
-        for listener in tuple(self._listeners):
-            _call(listener, None)
-        self._listeners.clear()
+        """Say that nothing follows, once all that was told is kept."""
+        self._ended = True
+        self._write()
 
     def append(self, told: Sequence[Told]) -> None:
         """Keep these, and tell them once they are safe; those of one moment in one transaction."""
-        if told and not self._due:
+        if told and not self._soon:
+            self._soon = True
             runtime.loop.call_soon(self._write)
         self._due += told
         for type, _ in told:
             if type in STATUSES:
                 self.status = type
 
-    def _write(self) -> None:
+    def wait(self) -> None:
+        """Return once all that was told so far is kept, or cannot be; from any other thread."""
+        while (writing := runtime.call(self._write)) is not None:
+            if writing.exception() is not None:
+                return
+
+    def _write(self) -> Future[int] | None:
+        """Write what is due, after what is written now; a future for that, None if all is kept."""
+        self._soon = False
+        if self._writing is not None:
+            return self._writing
         due, self._due = self._due, []
         kept = [each for each in due if each[0] != DELTA]
-        batch = _Batch(due, datetime.now(UTC), None)
-        if kept:
-            rows = [
-                {"conversation_id": self.thread_id, "type": type, "data": data, "at": batch.at}
-                for type, data in kept
-            ]
-            table = self._database.tables.hub_events
-            batch.first = self._database.submit(
-                lambda connection: _insert(connection, table, rows), about=self.thread_id
-            )
-            batch.first.add_done_callback(lambda _: runtime.post(self._tell))
-        self._untold.append(batch)
-        self._tell()
+        at = datetime.now(UTC)
+        if not kept:
+            self._tell(due, at, self.last)
+            self._tell_end()
+            return None
+        rows = [
+            {"conversation_id": self.thread_id, "type": type, "data": data, "at": at}
+            for type, data in kept
+        ]
+        table = self._database.tables.hub_events
+        self._writing = writing = self._database.submit(
+            lambda connection: _insert(connection, table, rows), about=self.thread_id
+        )
+        writing.add_done_callback(lambda _: runtime.post(self._written, writing, due, at))
+        return writing
 
-    def _tell(self) -> None:
-        """Tell what is safe, as far as nothing before it is not."""
-        while self._untold and (self._untold[0].first is None or self._untold[0].first.done()):
-            batch = self._untold.popleft()
-            if batch.first is not None and (error := batch.first.exception()) is not None:
-                logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
-                continue
-            number = self.last if batch.first is None else batch.first.result() - 1
-            ts = batch.at.isoformat()
-            for type, data in batch.told:
-                number += type != DELTA
-                event = ThreadEvent(self.thread_id, ts, number, type, data)
-                self.last = number
-                for listener in tuple(self._listeners):
-                    _call(listener, event)
+    def _written(self, writing: Future[int], due: list[Told], at: datetime) -> None:
+        self._writing = None
+        if (error := writing.exception()) is None:
+            self._tell(due, at, writing.result() - 1)
+            self._write()
+        else:
+            logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
+            if isinstance(error, StoreError):  # else they never can be
+                self._due = [each for each in due if each[0] != DELTA] + self._due
+            self._tell_end()
+
+    def _tell(self, told: Sequence[Told], at: datetime, number: int) -> None:
+        ts = at.isoformat()
+        for type, data in told:
+            number += type != DELTA
+            event = ThreadEvent(self.thread_id, ts, number, type, data)
+            self.last = number
+            for listener in tuple(self._listeners):
+                _call(listener, event)
+
+    def _tell_end(self) -> None:
+        if self._ended:
+            for listener in tuple(self._listeners):
+                _call(listener, None)
+            self._listeners.clear()
 
     def read_types(self, types: Sequence[str]) -> list[ThreadEvent]:
         """All of these ``types``; not on the runtime thread."""
@@ -171,7 +205,7 @@ def read(
 ) -> list[ThreadEvent]:
     """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it."""
     t = tables.hub_events
-    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > since)
+    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > min(since, _HIGHEST))
     return _read(connection, t, thread_id, after)
 
 
@@ -225,7 +259,7 @@ def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
     mine = c.c.owner == owner_of(agency)
     total = Spent(threads=connection.scalar(sql.select(sql.func.count()).where(mine)) or 0)
     answers = sql.select(t.c.data).join(c, c.c.id == t.c.conversation_id)
-    for data in connection.scalars(answers.where(mine, t.c.type == COMPLETED)):
+    for data in connection.scalars(answers.where(mine, t.c.type == MODEL_COMPLETED)):
         usage = data.get("usage", {})
         total.model_calls += 1
         total.input_tokens += usage.get("inputTokens", 0)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,27 +19,31 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleApproval
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError
 from ..files import Mount, VirtualFilesystem
 from ..files.storages.sql import SQLStorage
 from ..messages import Message
 from ..session import Session
 from ..store import ConversationStore
 from ..text import logger_of
-from . import agencies, blueprints, event_log
+from . import agencies, blueprints, event_log, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
+from .doors import Doors
 from .event_log import EventLog, Spent, Standing, ThreadEvent
-from .sub_agents import Link, Task, links_of
+from .reports import Reports
+from .scheduler import Scheduler
+from .sub_agents import Task, links_of
 from .system import AgentSystem
-from .threads import NothingWaits, Thread, ThreadRecord, missing, record_of
+from .threads import Thread, ThreadRecord, missing, record_of
+from .variables import resolved
 from .vocabulary import SPAWNED
 
 logger = logger_of(__name__)
 
 T = TypeVar("T")
 
-_CARRIERS = 4
+_WORKERS = 4
 
 MOST_ATTEMPTS = 3
 """How often a run is gone on with after an end of the process, without getting to an end itself."""
@@ -53,12 +56,28 @@ _STORE = kinds.either(
 )
 
 
+_NAMES = kinds.Kind(
+    "a list of names",
+    lambda value: (
+        isinstance(value, list | tuple | set | frozenset)
+        and all(isinstance(name, str) for name in value)
+    ),
+)
+
+
+def _is_ascii(value: Any) -> bool:
+    return isinstance(value, str) and value.isascii()
+
+
 class Hub:
     """Agencies and their threads, from a ``system``, kept in a ``store``.
 
     ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
-    was opened here is closed with it. Every method may be called from any thread, and none from an
-    event loop: they wait for the store. To an agency what is another's is not there.
+    was opened here is closed with it. ``environment`` names the variables of the process that a
+    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules, ``doors``
+    where other processes can be asked for what they have open. Every method may be called from any
+    thread, and none from an event loop: they wait for the store. To an agency what is another's is
+    not there.
 
     >>> import sagents_nb as sa
     >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
@@ -68,25 +87,35 @@ class Hub:
     >>> thread = hub.create_thread(agency, "guide")
     >>> thread.invoke([sa.Message.user("How is the weather?")])["status"]
     'running'
-    >>> thread.session.current_run.result().text
-    'Sun.'
+    >>> thread.wait(), thread.state()["state"]["messages"][-1]["content"]
+    ('completed', 'Sun.')
     >>> hub.close()
     """
 
-    @kinds.checked(store=_STORE)
-    def __init__(self, system: AgentSystem, store: ConversationStore | str | Path) -> None:
+    @kinds.checked(store=_STORE, environment=_NAMES)
+    def __init__(
+        self,
+        system: AgentSystem,
+        store: ConversationStore | str | Path,
+        *,
+        environment: Collection[str] = (),
+    ) -> None:
         self.system = system
+        self.environment = frozenset(environment)
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
         self._files = SQLStorage(self.store.database.url)
         self._live: dict[str, Thread] = {}
         self._lock = threading.Lock()
-        self._opening: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        # Of several who open, change or delete one thread at once, each does it alone.
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._closed = False
-        # Carries reports from children to their parents, which wait for the store.
-        self._carriers = ThreadPoolExecutor(_CARRIERS, "sagents-hub-reports")
-        self._deadlines: dict[str, threading.Timer] = {}
         self._keeping = threading.Lock()
+        # For what follows from an end of a run, which waits for the store.
+        self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
+        self._reports = Reports(self)
+        self.scheduler = Scheduler(self)
+        self.doors = Doors(self.store.database)
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -137,7 +166,7 @@ class Hub:
         """
         return self._run(agencies.get, id)
 
-    @kinds.checked
+    @kinds.checked(digest=kinds.Kind("a digest in hex", _is_ascii))
     def agency_of_secret(self, digest: str) -> str | None:
         """The id of the agency that the token of that ``digest`` opens, None if there is none.
 
@@ -214,6 +243,7 @@ class Hub:
         """
 
         def save(connection: sql.Connection, tables: Any) -> KeptBlueprint:
+            agencies.get(connection, tables, agency.id)  # it may be deleted by now
             static = self.system.blueprints
             kept = blueprints.save(connection, tables, agency.id, changes, static)
             self.system.check(kept.blueprint)
@@ -266,6 +296,22 @@ class Hub:
             raise _no_blueprint(name)
         return found
 
+    @kinds.checked
+    def agent(self, agency: Agency, type: str) -> Agent:
+        """An agent of the blueprint ``type`` of the ``agency``, for what is kept nowhere.
+
+        It has no sub-agents, since no thread waits for them. Raises
+        :class:`~sagents_nb.errors.NotFound` and :class:`~sagents_nb.errors.ConfigurationError`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.agent(agency, "guide").name
+        'guide'
+        >>> hub.close()
+        """
+        return self.system.agent(self._blueprint(agency, type), self._values(agency))
+
     # threads
 
     @kinds.checked(request=kinds.of(Mapping[str, str]), variables=kinds.of(Mapping[str, Any]))
@@ -276,11 +322,13 @@ class Hub:
         *,
         request: Mapping[str, str] = {},
         variables: Mapping[str, Any] = {},
+        schedule_run: str | None = None,
     ) -> Thread:
         """A new thread of the ``agency`` with an agent of the blueprint ``type``.
 
         It keeps the blueprint as it is now. ``request`` says where it came from, and ``variables``
-        are the ``tool_context`` of its agent. Raises :class:`~sagents_nb.errors.NotFound` for a
+        are the ``tool_context`` of its agent, besides those of the agency. ``schedule_run`` is the
+        run of a schedule that it does. Raises :class:`~sagents_nb.errors.NotFound` for a
         blueprint that is not there, and :class:`~sagents_nb.errors.ConfigurationError` for one
         that no agent can be made of; nothing was made then.
 
@@ -295,14 +343,15 @@ class Hub:
             id=uuid.uuid4().hex,
             agency_id=agency.id,
             created_at=datetime.now(UTC),
-            blueprint=self._blueprint(agency, type),
+            blueprint=self._blueprint(self.agency(agency.id), type),  # it may be deleted by now
             request=dict(request),
             variables=dict(variables),
+            schedule_run=schedule_run,
         )
         return self._created(agency, record)
 
     def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
-        self.system.agent(record.blueprint, record.variables)  # which nothing may be refused for
+        self._agent(agency, record)  # what cannot be one is refused before anything is made
         mine = self.store.scoped(agency)
         mine.create_conversation(metadata=record.metadata(), id=record.id)
         return self.thread(agency, record.id)
@@ -372,14 +421,25 @@ class Hub:
         True
         >>> hub.close()
         """
+        with self._turn(id):
+            return self._open(agency, id)
+
+    def _turn(self, id: str) -> threading.Lock:
         with self._lock:
+            return self._turns.setdefault(id, threading.Lock())
+
+    def _open(self, agency: Agency, id: str) -> Thread:
+        """The thread, for whose turn it is."""
+        live = self._live.get(id)
+        if live is None or live.is_gone:
+            live = self._opened(self._record(agency, id), agency)
+            with self._lock:
+                if not self._closed:
+                    self._live[id] = live
             if self._closed:
-                raise ConfigurationError("This hub is closed; make a new one.")
-            turn = self._opening.setdefault(id, threading.Lock())
-        with turn:  # of several who need it at once one opens it
-            live = self._live.get(id)
-            if live is None:
-                live = self._live[id] = self._opened(self._record(agency, id), agency)
+                live.close("the hub ends")
+        if self._closed:
+            raise ConfigurationError("This hub is closed; make a new one.")
         if live.record.agency_id != agency.id:
             raise missing(id)
         return live
@@ -403,7 +463,11 @@ class Hub:
 
     def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
         delegate = partial(self._delegate, agency, record)
-        return self.system.agent(record.blueprint, record.variables, delegate)
+        values = {**self._values(agency), **record.variables}
+        return self.system.agent(record.blueprint, values, delegate)
+
+    def _values(self, agency: Agency) -> dict[str, Any]:
+        return resolved(self._run(variables.listed, agency.id), self.environment)
 
     def active_runs(self) -> int:
         """How many threads run now, here.
@@ -429,12 +493,12 @@ class Hub:
         {'city': 'Oslo'}
         >>> hub.close()
         """
-        record = msgspec.structs.replace(
-            thread.record, variables={**thread.record.variables, **variables}
-        )
-        agent = self._agent(agency, record)
-        self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
-        thread.replace_agent(record, agent)
+        with self._turn(thread.record.id):
+            both = {**thread.record.variables, **variables}
+            record = msgspec.structs.replace(thread.record, variables=both)
+            agent = self._agent(agency, record)
+            self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
+            thread.replace_agent(record, agent)
 
     @kinds.checked(since=kinds.whole(0))
     def events(self, agency: Agency, id: str, since: int = 0) -> list[ThreadEvent]:
@@ -468,14 +532,65 @@ class Hub:
         []
         >>> hub.close()
         """
-        thread = self.thread(agency, id)
-        self.cancel(agency, thread)
-        for path in thread.session.files.list():
-            thread.session.files.delete(path)
-        thread.session.close("deleted")
-        with self._lock:
-            self._live.pop(id, None)
-        self.store.scoped(agency).delete_conversation(id)
+        with self._turn(id):
+            thread = self._open(agency, id)
+            self.cancel(agency, thread)
+            for path in thread.session.files.list():
+                thread.session.files.delete(path)
+            thread.close("deleted")
+            with self._lock:
+                self._live.pop(id, None)
+            self.store.scoped(agency).delete_conversation(id)
+
+    # variables
+
+    @kinds.checked(changes=kinds.of(Mapping[str, Any]))
+    def save_variables(self, agency: Agency, changes: Mapping[str, Any]) -> None:
+        """Keep variables of the ``agency``, for the agents of threads that are opened from now on.
+
+        Their values are shown to nobody. ``"$NAME"`` is the variable of the process, where the
+        hub's ``environment`` has it. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
+        name that is none.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.variables(agency)
+        ['city']
+        >>> hub.close()
+        """
+        self._run(variables.save, agency.id, changes)
+
+    @kinds.checked
+    def variables(self, agency: Agency) -> list[str]:
+        """The names of the variables of the ``agency``.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        return list(self._run(variables.listed, agency.id))
+
+    @kinds.checked
+    def delete_variable(self, agency: Agency, name: str) -> None:
+        """Forget the variable ``name`` of the ``agency``.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.save_variables(agency, {"city": "Oslo"})
+        >>> hub.delete_variable(agency, "city")
+        >>> hub.variables(agency)
+        []
+        >>> hub.close()
+        """
+        self._run(variables.delete, agency.id, name)
 
     # sub-agents
 
@@ -498,77 +613,56 @@ class Hub:
                 self.cancel(agency, self.thread(agency, link.child_id))
         thread.cancel()
 
-    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> str:
-        """Have the child of a task begin, if it has not; gives the digest of its token."""
-        record = self._find(agency, task.child_id)
-        if record is None:
-            blueprint = task.blueprint or self._blueprint(agency, task.type)
+    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
+        """Have the child of a task begin, if it has not; gives its id and its token's digest."""
+        key = f"task {task.id}"
+        record = self._find(agency, task.id) if task.child is None else None
+        if task.child is not None:
+            child = self.thread(agency, self._child_of(agency, parent, task.child))
+            if not child.has_accepted(key):  # each report has a token of its own
+                self._keep(agency, child, parent=_reporting_to(parent))
+        elif record is not None:
+            child = self.thread(agency, record.id)
+        else:
             record = ThreadRecord(
-                id=task.child_id,
+                id=task.id,
                 agency_id=agency.id,
                 created_at=datetime.now(UTC),
-                blueprint=blueprint,
+                blueprint=task.blueprint or self._blueprint(agency, task.type),
                 request=parent.request,
                 variables=parent.variables,
-                parent={"threadId": parent.id, "token": secrets.token_urlsafe(32)},
+                parent=_reporting_to(parent),
             )
             child = self._created(agency, record)
-            self.thread(agency, parent.id).tell(
-                [(SPAWNED, {"childThreadId": record.id, "toolCallId": task.tool_call_id})]
-            )
-        else:
-            child = self.thread(agency, record.id)
-        child.invoke([Message.user(task.description)], idempotency_key="task")
-        assert record.parent is not None
-        return digest_of(record.parent["token"])
+            spawned = {"childThreadId": record.id, "toolCallId": task.tool_call_id}
+            self.thread(agency, parent.id).tell([(SPAWNED, spawned)])
+        child.invoke([Message.user(task.description)], idempotency_key=key)
+        assert child.record.parent is not None
+        return child.record.id, digest_of(child.record.parent["token"])
+
+    def _child_of(self, agency: Agency, parent: ThreadRecord, named: str) -> str:
+        """The id of a child, which may be named by its number."""
+        children = self.thread(agency, parent.id).children
+        if named.isascii() and named.isdigit() and 1 <= int(named[:9]) <= len(children):
+            return children[int(named[:9]) - 1]
+        if named in children:
+            return named
+        raise NotFound(
+            f"There is no sub-agent {named!r:.110}; there are {len(children)}, by their numbers."
+        )
 
     def _stopped(self, agency: Agency, thread: Thread) -> None:
         """A thread has ended, or waits: on the runtime loop."""
         parent = thread.record.parent
         with suppress(RuntimeError):  # the hub ends: it is done where it is opened again
             if thread.record.attempts:
-                self._carriers.submit(self._forget_attempts, agency, thread)
+                self._workers.submit(self._forget_attempts, agency, thread)
             if parent is not None and thread.status != "paused":
-                self._carriers.submit(self._settle, agency, parent["threadId"])
+                self._workers.submit(self._reports.give, agency, thread, parent)
+            if thread.record.schedule_run is not None:
+                self._workers.submit(self.scheduler.ended, agency, thread)
             if links_of(thread.session.state.interrupt):
-                self._carriers.submit(self._settle, agency, thread.record.id)
-
-    def _settle(self, agency: Agency, parent_id: str) -> None:
-        """Give a thread the reports of those of its children that have ended, or are too late."""
-        try:
-            parent = self.thread(agency, parent_id)
-            for link in links_of(parent.session.state.interrupt):
-                report = self._report_of(agency, link)
-                if report is not None:
-                    with suppress(NothingWaits, StaleApproval):  # somebody else was faster
-                        parent.report(link.child_id, report)
-                elif link.deadline is not None:
-                    self._wake_at(link.deadline, agency, parent_id)
-        except NotFound:
-            return  # it was deleted meanwhile
-        except Exception:
-            logger.exception("Thread %s could not be given its reports", parent_id)
-
-    def _report_of(self, agency: Agency, link: Link) -> str | None:
-        try:
-            child = self.thread(agency, link.child_id)
-        except NotFound:
-            return "Error: The sub-agent is gone."
-        if child.status in ("completed", "error", "canceled"):
-            return child.answer
-        if link.deadline is not None and time.time() >= link.deadline:
-            self.cancel(agency, child)
-            return "Error: The sub-agent took longer than it was given."
-        return None
-
-    def _wake_at(self, deadline: float, agency: Agency, parent_id: str) -> None:
-        if before := self._deadlines.get(parent_id):
-            before.cancel()
-        wait = max(0.0, deadline - time.time()) + 0.01
-        timer = threading.Timer(wait, self._settle, (agency, parent_id))
-        timer.daemon = True
-        self._deadlines[parent_id] = timer
-        timer.start()
+                self._workers.submit(self._reports.settle, agency, thread.record.id)
 
     # after an end of the process
 
@@ -611,7 +705,7 @@ class Hub:
     def _name(self, agency: Agency, thread: Thread, title: str) -> None:
         """What a thread is about is known: on the runtime loop."""
         with suppress(RuntimeError):  # the hub ends
-            self._carriers.submit(self._keep, agency, thread, title=title)
+            self._workers.submit(self._keep, agency, thread, title=title)
 
     def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
         with self._keeping, suppress(NotFound):  # it may have been deleted meanwhile
@@ -629,11 +723,12 @@ class Hub:
         """
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
-        for timer in self._deadlines.values():
-            timer.cancel()
-        self._carriers.shutdown(cancel_futures=True)
+        self.doors.close()
+        self.scheduler.stop()
+        self._reports.stop()
+        self._workers.shutdown(cancel_futures=True)
         for thread in live:
-            thread.session.close("the hub ends")
+            thread.close("the hub ends")
         self._files.close()
         if self._own:
             self.store.close()
@@ -643,3 +738,7 @@ def _no_blueprint(name: str) -> NotFound:
     return NotFound(
         f"This agency has no blueprint {name!r:.110}; its list of blueprints names them."
     )
+
+
+def _reporting_to(parent: ThreadRecord) -> dict[str, str]:
+    return {"threadId": parent.id, "token": secrets.token_urlsafe(32)}

@@ -27,18 +27,18 @@ has not heard this conversation. Several may work at once; their results come wh
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sub-agent is to do: one call of the tool, which is always the same child thread.
+    """What a sub-agent is to do: one call of a tool, which always means the same.
 
-    ``deadline`` is in seconds since the epoch, and None where there is none.
+    ``id`` names it, and is that of the new thread which is to do it, of the kind ``type``, or made
+    by ``blueprint``; or ``child`` names one that the agent has already.
     """
 
-    parent_id: str
+    id: str
     tool_call_id: str
-    child_id: str
     description: str
-    blueprint: Blueprint | None
-    type: str
-    deadline: float | None
+    type: str = ""
+    blueprint: Blueprint | None = None
+    child: str | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -50,12 +50,14 @@ class Link(msgspec.Struct, frozen=True):
     deadline: float | None = None
 
 
-Delegate = Callable[[Task], str]
-"""Has a child thread begin with a task, if it has not; gives the digest of its token."""
+Delegate = Callable[[Task], tuple[str, str]]
+"""Has a child thread begin with a task, if it has not; gives its id and its token's digest."""
 
 
 class Delegation(Middleware):
     """The tool ``task``, with which an agent has a thread of another kind do some work.
+
+    With ``message_agent`` it says more to one of these, which knows what it did before.
 
     ``subagents`` are the kinds it may use: names of blueprints, or blueprints as objects; by
     default all that the agency has. Its work is done by a :class:`~sagents_nb.hub.Hub`; elsewhere
@@ -63,7 +65,7 @@ class Delegation(Middleware):
 
     >>> from sagents_nb.hub.sub_agents import Delegation
     >>> [tool.name for tool in Delegation(["writer"]).tools()]
-    ['task']
+    ['task', 'message_agent']
     """
 
     delegate: Delegate | None = None
@@ -89,9 +91,12 @@ class Delegation(Middleware):
         return _PROMPT
 
     def tools(self) -> list[Tool]:
-        """The tool ``task``."""
-        # Running it again after a crash finds the child that it had begun.
-        return [Tool(self._task, name="task", idempotent=True)]
+        """The tools ``task`` and ``message_agent``."""
+        # Running one again after a crash finds what it had begun.
+        return [
+            Tool(self._task, name="task", idempotent=True),
+            Tool(self._message, name="message_agent", idempotent=True),
+        ]
 
     def _task(
         self,
@@ -104,27 +109,46 @@ class Delegation(Middleware):
     ) -> Interrupt | ToolOutput:
         """Have a sub-agent of a kind do some work, and give its report."""
         known = self.subagents
-        if self.delegate is None:
-            return _refused("No hub is here, so there are no sub-agents.")
         if known is not None and subagentType not in known:
             names = ", ".join(known) or "none"
             return _refused(f"There is no sub-agent {subagentType!r:.110}; there is {names}.")
+        blueprint = known.get(subagentType) if known is not None else None
+        return self._waits(ctx, description, timeoutMs, type=subagentType, blueprint=blueprint)
+
+    def _message(
+        self,
+        ctx: ToolContext,
+        agentId: Annotated[  # noqa: N803
+            str,
+            Meta(description='Its id, or its number in the order you began them: "1", "2", …'),
+        ],
+        message: Annotated[str, Meta(description="What to say.")],
+        timeoutMs: Annotated[  # noqa: N803
+            int | None, Meta(ge=1, description="Milliseconds after which it is given up.")
+        ] = None,
+    ) -> Interrupt | ToolOutput:
+        """Say more to a sub-agent that has worked for you, and give its report."""
+        return self._waits(ctx, message, timeoutMs, child=agentId)
+
+    def _waits(
+        self, ctx: ToolContext, description: str, milliseconds: int | None, **who: Any
+    ) -> Interrupt | ToolOutput:
+        if self.delegate is None:
+            return _refused("No hub is here, so there are no sub-agents.")
         place = f"{ctx.session_id} {len(ctx.state.messages)} {ctx.tool_call_id}"
         task = Task(
-            parent_id=ctx.session_id,
+            id=hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32],
             tool_call_id=ctx.tool_call_id,
-            child_id=hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32],
             description=description,
-            blueprint=known.get(subagentType) if known is not None else None,
-            type=subagentType,
-            deadline=None if timeoutMs is None else time.time() + timeoutMs / 1_000,
+            **who,
         )
         try:
-            token = self.delegate(task)
+            child_id, token = self.delegate(task)
         except SagentsError as error:
             return _refused(str(error))
-        link = {"childThreadId": task.child_id, "token": token, "deadline": task.deadline}
-        return Interrupt("tool", message=f"{subagentType} works on it.", data={SUB_AGENTS: link})
+        deadline = None if milliseconds is None else time.time() + milliseconds / 1_000
+        link = {"childThreadId": child_id, "token": token, "deadline": deadline}
+        return Interrupt("tool", message="A sub-agent works on it.", data={SUB_AGENTS: link})
 
 
 def _refused(why: str) -> ToolOutput:

@@ -149,6 +149,16 @@ class AgentSystem:
         chosen = [tags for _, tags in (*self._tools.values(), *self._middleware.values())]
         return set().union(*chosen)
 
+    @property
+    def middleware(self) -> dict[str, list[str]]:
+        """The tags of each middleware, by its key in ``config``."""
+        return {key: sorted(each.tags) for key, each in self._middleware.items()}
+
+    @property
+    def tools(self) -> list[tuple[Tool, list[str]]]:
+        """The tools that blueprints can have, with their tags."""
+        return [(tool, sorted(tags)) for tool, tags in self._tools.values()]
+
     @kinds.checked(
         variables=kinds.of(Mapping[str, Any]),
         delegate=kinds.or_none(kinds.Kind("a function of a Task", callable)),
@@ -174,8 +184,9 @@ class AgentSystem:
         """
         if isinstance(blueprint, str):
             if blueprint not in self.blueprints:
+                known = ", ".join(sorted(self.blueprints)) or "none"
                 raise ConfigurationError(
-                    kinds.no_such("This system", blueprint, list(self.blueprints))
+                    f"This system has no blueprint {blueprint!r:.110}; it has {known}."
                 )
             blueprint = self.blueprints[blueprint]
         unknown = [tag for tag in blueprint.tags if tag not in self.tags and tag != DEFAULT_TAG]
@@ -245,10 +256,10 @@ def _listed(tags: str | Iterable[str]) -> list[str]:
 
 
 def _words(tags: str | Iterable[str]) -> frozenset[str]:
-    words = frozenset(_listed(tags) or [DEFAULT_TAG])
+    words = _listed(tags) or [DEFAULT_TAG]
     if not all(isinstance(tag, str) and tag.strip() for tag in words):
         raise ConfigurationError("Tags are words, such as ['travel'].")
-    return words
+    return frozenset(words)
 
 
 def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Middleware:
@@ -258,9 +269,9 @@ def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Mi
         raise ConfigurationError(f"{where} is an object of arguments, not {kinds.shown(given)}.")
     try:
         inspect.signature(make).bind(**given)
-    except TypeError as error:
+        made = make(**given)
+    except (TypeError, ConfigurationError) as error:
         raise ConfigurationError(f"{where} does not fit: {str(error).rstrip('.')}.") from None
-    made = make(**given)
     if not isinstance(made, Middleware):
         raise ConfigurationError(
             f"{key!r} is to make a Middleware, and made a {type(made).__name__}."

@@ -12,30 +12,40 @@ import msgspec
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import Busy, ConfigurationError, InvalidDecision, NotFound, NotRunning
-from ..events import RESTS, AgentShutdown, Event, MessageEnd
+from ..errors import (
+    Busy,
+    ConfigurationError,
+    InvalidDecision,
+    NotFound,
+    NotRunning,
+    SagentsError,
+)
+from ..events import RESTS, AgentShutdown, Event, MessageEnd, StatusChanged
 from ..files.entry import FileEntry
-from ..interrupts import Approve, Decision, Edit, Reject, Respond
+from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
-from ..session import Session
+from ..session import Run, Session
 from ..store.conversations import Conversation
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, blueprint_of
 from .event_log import EventLog
 from .sub_agents import links_of
 from .vocabulary import (
+    AGENT_ERROR,
     BY_SUB_AGENT,
     REPORTED,
     REQUEST_ACCEPTED,
     RUN_CANCELED,
+    RUN_PAUSED,
     SPAWNED,
     STATUSES,
     Told,
     Translator,
-    as_chat,
     chats,
+    completed,
+    failed,
     reason_of,
     status_of,
 )
@@ -49,6 +59,10 @@ MOST_TITLE = 80
 """Characters of a first message that are the title of its thread."""
 
 _ROLES = ("user", "system")
+_MESSAGES = kinds.Kind(
+    "a list of messages",
+    lambda value: kinds.LIST.fits(value) and all(isinstance(each, Message) for each in value),
+)
 
 
 class NothingWaits(NotRunning):
@@ -61,8 +75,9 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``blueprint`` is the one it was made with: what is changed in it later is for later threads.
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
     told. ``parent`` is the thread that waits for its report, and the token that it reports with.
-    ``attempts`` counts how often it was gone on with since the process ended last, without an end.
-    ``title`` is what it is about: by default how the first message begins.
+    ``attempts`` counts how often it was gone on with since the process ended last, without an end;
+    ``schedule_run`` is the run of a schedule that it does. ``title`` is what it is about: by
+    default how the first message begins.
     """
 
     id: str
@@ -73,6 +88,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, Any] = {}
     parent: dict[str, str] | None = None
     attempts: int = 0
+    schedule_run: str | None = None
     title: str = ""
 
     @property
@@ -87,6 +103,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
             kept["parent"] = self.parent
         if self.attempts:
             kept["attempts"] = self.attempts
+        if self.schedule_run is not None:
+            kept["schedule_run"] = self.schedule_run
         return {HUB: {**kept, "variables": self.variables}}
 
     def view(self) -> dict[str, Any]:
@@ -98,27 +116,28 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
             "agentType": self.type,
             "agencyId": self.agency_id,
         }
-        if self.title:
-            seen["title"] = self.title
         return seen if self.parent is None else {**seen, "parent": self.parent}
 
 
 def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None:
     """What a conversation says of its thread, None where it is no thread, or damaged."""
     kept = conversation.metadata.get(HUB)
+    if not isinstance(kept, dict):
+        return None
     try:
-        blueprint = blueprint_of(kept["blueprint"])  # type: ignore[index]
-    except (ConfigurationError, TypeError, KeyError, AttributeError):
+        blueprint = blueprint_of(kept["blueprint"])
+    except (ConfigurationError, TypeError, KeyError):
         return None
     return ThreadRecord(
         id=conversation.id,
         agency_id=agency.id,
         created_at=conversation.created_at,
         blueprint=blueprint,
-        request=kept.get("request") or {},  # type: ignore[union-attr]
-        variables=kept.get("variables") or {},  # type: ignore[union-attr]
-        parent=kept.get("parent"),  # type: ignore[union-attr]
-        attempts=kept.get("attempts") or 0,  # type: ignore[union-attr]
+        request=kept.get("request") or {},
+        variables=kept.get("variables") or {},
+        parent=kept.get("parent"),
+        attempts=kept.get("attempts") or 0,
+        schedule_run=kept.get("schedule_run"),
         title=conversation.title or "",
     )
 
@@ -150,29 +169,19 @@ class Thread:
         self._translator = Translator(
             session.agent.model.name, log.run_id, log.ticks, session.state.interrupt
         )
-        self._keys = {
-            str(key): None
-            for message in (*session.messages, *(each.message for each in session.queued))
+        # A key is written with its message, and told after that; a summary forgets messages.
+        self._keys = log.accepted | {
+            key
+            for message in self._messages()
             if (key := message.metadata.get(IDEMPOTENCY_KEY)) is not None
         }
         self._agent_due: Agent | None = None
+        self._stopping: Run | None = None  # which somebody cancelled
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
-        self._catch_up()
+        session.steering_mode = "all"
+        if untold := self._untold():
+            self.tell(untold)
         session.subscribe(self._hear)
-
-    def _catch_up(self) -> None:
-        """Tell what an end of the process kept from being told: the journal has it, the log not."""
-        if STATUSES.get(self.log.status or "") != "running":
-            return
-        run, status = {"runId": self.log.run_id}, self.session.status
-        if status in ("interrupted", "paused"):
-            self.tell([("run.paused", {**run, "reason": reason_of(self.session.state.interrupt)})])
-        elif status == "idle" and not self.session.queued:
-            last = next(iter(self.session.messages[-1:]), None)
-            if last is not None and last.role == "assistant" and not last.tool_calls:
-                self.tell([("agent.completed", {"result": as_chat(last)[0]})])
-            else:
-                self.tell([(RUN_CANCELED, run)])
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -182,6 +191,29 @@ class Thread:
     def status(self) -> str:
         """One of "registered", "running", "paused", "completed", "error" and "canceled"."""
         return status_of(self.session.resting or self.session.status, self.log.status)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its session was closed for good, here or since another process has it."""
+        return self.session.status == "closed" and self.session.resting is None
+
+    def _untold(self) -> list[Told]:
+        """What happened and was not told, since the process ended that would have told it."""
+        session, told = self.session, self.log.status
+        tell = self._translator
+        if session.status == "interrupted":
+            return [] if told == RUN_PAUSED else tell.paused(session.state.interrupt)
+        if session.error is not None:
+            return [] if told in (AGENT_ERROR, RUN_CANCELED) else [failed(session.error)]
+        is_open = STATUSES[told] in ("running", "paused") if told else bool(session.messages)
+        unheard = bool(session.queued) and told != RUN_CANCELED
+        if session.status == "paused" or unheard or (is_open and not session.messages):
+            return [] if told == RUN_PAUSED else tell.paused(None)
+        if not is_open:
+            return []
+        last = session.messages[-1]
+        has_answer = last.role == "assistant" and not last.error
+        return completed(session.messages) if has_answer else [tell.canceled]
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, MessageEnd) and event.message.role == "user" and not self._has_title:
@@ -193,11 +225,20 @@ class Thread:
         self.log.append(told)
         if any(STATUSES.get(type, "running") != "running" for type, _ in told):
             self._stopped(self)
-        if isinstance(event, AgentShutdown) and event.reason not in RESTS:
-            self.log.end()
+        match event:
+            case AgentShutdown() if event.reason not in RESTS:
+                self.log.end()
+            case StatusChanged(status="idle", previous="running") if self.session.queued:
+                runtime.loop.call_soon(self._hear_more)  # it was said when nothing more was heard
+
+    def _hear_more(self) -> None:
+        """Have what was said be heard by a run, unless one is there to hear it."""
+        with suppress(NotRunning, Busy):
+            self.session.retry()
 
     # what can be done
 
+    @kinds.checked(messages=_MESSAGES, files=kinds.of(Mapping[str, str]))
     def invoke(
         self,
         messages: Sequence[Message] = (),
@@ -221,23 +262,44 @@ class Thread:
             self._use_agent()
             self._say(said)
             if idempotency_key is not None:
-                self._keys[idempotency_key] = None
+                self._keys.add(idempotency_key)
                 self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
 
+    @kinds.checked
+    def has_accepted(self, idempotency_key: str) -> bool:
+        """Whether a request of that key was accepted: another one does nothing."""
+        return idempotency_key in self._keys
+
     def _say(self, said: list[Message]) -> None:
         session = self.session
-        if session.status not in ("running", "interrupted"):
-            if said:
-                session.send(said)
-            else:
-                session.proceed()
-            return
-        if said:
+        if session.status in ("running", "interrupted"):
+            if not said:
+                return
+            if session.status == "running" and session.current_run is self._stopping:
+                session.send(said)  # it hears nothing any more
+                return
             session.steer(said)
             if session.status not in ("running", "interrupted"):  # it ended before it heard
-                with suppress(NotRunning, Busy):
-                    session.retry()
+                self._hear_more()
+        elif said and session.queued:  # what was said before comes first
+            session.steer(said)
+            self._hear_more()
+        elif said:
+            session.send(said)
+        else:
+            session.proceed()
+
+    @kinds.checked(timeout=kinds.or_none(kinds.number(0, "seconds")))
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until the run that is active has ended, or waits itself; what the thread is then.
+
+        Raises :class:`TimeoutError` after ``timeout`` seconds.
+        """
+        if (run := self.session.current_run) is not None:
+            with suppress(SagentsError):  # the status says that it failed
+                run.result(timeout)
+        return self.status
 
     def replace_agent(self, record: ThreadRecord, agent: Agent) -> None:
         """Have further runs by ``agent``, with the variables of ``record``."""
@@ -250,6 +312,10 @@ class Thread:
                 self.session.replace(self._agent_due)
                 self._agent_due = None
 
+    @kinds.checked(
+        edits=kinds.of(Mapping[str, Mapping[str, Any]]),
+        digests=kinds.or_none(kinds.of(Mapping[str, str])),
+    )
     def approve(
         self,
         approved: bool,
@@ -266,27 +332,12 @@ class Thread:
         something else waits by now.
         """
         with self._lock:
-            waiting = self.session.interrupt
+            # A run that is about to pause has its question a moment before it can be answered.
+            waiting = self.session.interrupt if self.status == "paused" else None
             if waiting is None or reason_of(waiting) != "hitl" or not waiting.action_requests:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
-            requests = waiting.action_requests
-            strangers = [id for id in edits if id not in waiting.tool_call_ids]
-            if strangers:
-                raise InvalidDecision(
-                    f"No call {strangers[0]!r:.110} waits; those that do are "
-                    f"{', '.join(waiting.tool_call_ids)}."
-                )
-            decisions: dict[str, Decision] = {}
-            for request in requests:
-                id = request.tool_call_id
-                changed = edits.get(id)
-                if not approved:
-                    decisions[id] = Reject("Rejected.")
-                elif changed is not None and changed != request.arguments:
-                    decisions[id] = Edit(dict(changed))
-                else:
-                    decisions[id] = Approve()
-            shown = {request.tool_call_id: request.digest for request in requests}
+            decisions = _decisions(waiting, approved, edits)
+            shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
             self.session.decide(
                 decisions,
                 interrupt_id=interrupt_id or waiting.id,
@@ -298,10 +349,11 @@ class Thread:
         """Stop what it does, and deny what waits; one that has completed stays as it is."""
         with self._lock:
             if self.status in ("running", "paused"):
+                self._stopping = self.session.current_run
                 self.session.cancel()
-                self.session.clear_queue()
+                self.log.wait()
             elif self.status in ("registered", "error"):
-                self.tell([(RUN_CANCELED, {"runId": self._translator.run_id})])
+                self.tell([self._translator.canceled])
                 self._stopped(self)
 
     def report(self, child_id: str, report: str, token: str | None = None) -> None:
@@ -311,7 +363,7 @@ class Thread:
         :class:`NothingWaits` where this thread waits for no such child any more.
         """
         with self._lock:
-            waiting = self.session.state.interrupt
+            waiting = self.session.interrupt if self.status == "paused" else None
             known = None if token is None else digest_of(token)
             for link in links_of(waiting):
                 if link.child_id != child_id or known not in (None, link.token):
@@ -327,6 +379,11 @@ class Thread:
                 return
             raise NothingWaits("This thread waits for no report of that child and token.")
 
+    def retry(self) -> None:
+        """Try again what failed."""
+        with self._lock, suppress(NotRunning, Busy):
+            self.session.retry()
+
     def go_on(self) -> bool:
         """After an end of the process: go on with what was under way; whether there was any."""
         with self._lock, suppress(NotRunning, Busy):
@@ -335,9 +392,15 @@ class Thread:
                 return True
         return False
 
+    def close(self, reason: str) -> None:
+        """Stop what it does and let its conversation go, once all that was told is kept."""
+        self.session.close(reason)
+        self.log.wait()
+
     def tell(self, told: Sequence[Told]) -> None:
-        """Have these events kept, and told."""
+        """Have these events kept, and told; returns once they are."""
         runtime.call(self.log.append, told)
+        self.log.wait()
 
     # what it is
 
@@ -366,14 +429,18 @@ class Thread:
             seen["reason"] = self.session.error
         return seen
 
+    def _messages(self) -> list[Message]:
+        """What was said, also what its agent has not heard yet."""
+        return [*self.session.messages, *(each.message for each in self.session.queued)]
+
     def state(self) -> dict[str, Any]:
         """All that it is, as its clients see it."""
         session, agent = self.session, self.session.agent
         state: dict[str, Any] = {
-            "messages": chats(session.messages),
+            "messages": chats(runtime.call(self._messages)),
             "tools": [
                 {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-                for tool in agent.tools_by_name.values()
+                for tool in session.tools.values()
             ],
             "thread": self.record.view(),
             "threadId": self.record.id,
@@ -396,16 +463,15 @@ class Thread:
 
     def _links(self) -> list[dict[str, Any]]:
         """Its children, as they were told of."""
-        waits = {link.child_id: link for link in links_of(self.session.state.interrupt)}
+        waits = {link.child_id for link in links_of(self.session.state.interrupt)}
         links: dict[str, dict[str, Any]] = {}
         for event in self.log.read_types((SPAWNED, REPORTED)):
             child_id = event.data["childThreadId"]
             if event.type == SPAWNED:
-                state = "waiting" if child_id in waits else "canceled"
                 links[child_id] = {
                     "childThreadId": child_id,
                     "toolCallId": event.data["toolCallId"],
-                    "status": state,
+                    "status": "canceled",
                     "createdAt": event.ts,
                 }
             elif child_id in links:
@@ -416,7 +482,40 @@ class Thread:
                     "completedAt": event.ts,
                     "report": report,
                 }
-        return list(links.values())
+        for child_id in waits & links.keys():
+            links[child_id]["status"] = "waiting"
+        # Those of one turn begin side by side: they are in the order of their calls.
+        calls = [call.id for message in self.session.messages for call in message.tool_calls]
+        order = {id: number for number, id in enumerate(calls)}
+        return sorted(links.values(), key=lambda link: order.get(link["toolCallId"], -1))
+
+    @property
+    def children(self) -> list[str]:
+        """The ids of its children, in the order of the calls by which they began."""
+        return [link["childThreadId"] for link in self._links()]
+
+
+def _decisions(
+    waiting: Interrupt, approved: bool, edits: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Decision]:
+    ids = waiting.tool_call_ids
+    if strangers := [id for id in edits if id not in ids]:
+        raise InvalidDecision(
+            f"No call {strangers[0]!r:.110} waits; those that do are {', '.join(ids)}."
+        )
+    if edits and (left_out := [id for id in ids if id not in edits]):
+        # Whoever leaves a call out may well mean that it is not to run.
+        raise InvalidDecision(
+            f"The changed calls are to be all that wait; {', '.join(left_out)} is left out."
+        )
+
+    def decision_on(request: ActionRequest) -> Decision:
+        if not approved:
+            return Reject("Rejected.")
+        arguments = edits.get(request.tool_call_id, request.arguments)
+        return Approve() if arguments == request.arguments else Edit(dict(arguments))
+
+    return {request.tool_call_id: decision_on(request) for request in waiting.action_requests}
 
 
 def _checked(messages: Sequence[Message]) -> list[Message]:

@@ -7,7 +7,7 @@ and model.delta.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -41,15 +41,21 @@ REQUEST_ACCEPTED = "request.accepted"
 RUN_CANCELED = "run.canceled"
 RUN_TICK = "run.tick"
 
-COMPLETED = "model.completed"
-ASKED, PAUSED = "hitl.interrupt", "run.paused"
+MODEL_COMPLETED = "model.completed"
+ASKED = "hitl.interrupt"
+
+RUN_STARTED = "run.started"
+RUN_RESUMED = "run.resumed"
+RUN_PAUSED = "run.paused"
+AGENT_COMPLETED = "agent.completed"
+AGENT_ERROR = "agent.error"
 
 STATUSES = {
-    "run.started": "running",
-    "run.resumed": "running",
-    PAUSED: "paused",
-    "agent.completed": "completed",
-    "agent.error": "error",
+    RUN_STARTED: "running",
+    RUN_RESUMED: "running",
+    RUN_PAUSED: "paused",
+    AGENT_COMPLETED: "completed",
+    AGENT_ERROR: "error",
     RUN_CANCELED: "canceled",
 }
 """What a thread is after an event of that type; "registered" before the first of them."""
@@ -65,11 +71,13 @@ SPAWNED, REPORTED = "subagent.spawned", "subagent.completed"
 
 def status_of(session_status: str, last: str | None) -> str:
     """What a thread is, by its session's status and the ``last`` event that tells of one."""
-    if session_status == "running":
-        return "running"
-    if session_status in ("interrupted", "paused"):
-        return "paused"
+    if session_status in _SOONER:
+        return _SOONER[session_status]
     return "registered" if last is None else STATUSES[last]
+
+
+# What a session is a moment before it is told.
+_SOONER = {"running": "running", "interrupted": "paused"}
 
 
 def reason_of(interrupt: Waiting | None) -> str:
@@ -111,8 +119,9 @@ def as_chat(message: Message) -> list[dict[str, Any]]:
 
 
 def chats(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """What a client sees of these messages."""
-    return [chat for message in messages for chat in as_chat(message)]
+    """What a client sees of these messages: of an answer that never came, nothing."""
+    said = (m for m in messages if not m.error or m.text or m.tool_calls)
+    return [chat for message in said for chat in as_chat(message)]
 
 
 class Translator(msgspec.Struct):
@@ -144,12 +153,12 @@ class Translator(msgspec.Struct):
             case MessageStart() if event.message.role == "assistant":
                 return [("model.started", {"model": self.model})]
             case MessageEnd() if event.message.role == "assistant":
-                return _completed(event.message)
+                return _answered(event.message)
             case ToolExecutionStart():
                 call = event.tool_call
                 return [("tool.started", {"toolName": call.name, "args": call.arguments})]
             case ToolExecutionEnd():
-                return _ended(event)
+                return _executed(event)
             case Interrupt():
                 self.waiting = event.interrupt
             case DecisionMade():
@@ -168,9 +177,9 @@ class Translator(msgspec.Struct):
         return [(REPORTED, {"childThreadId": child_id, "result": event.decision.answer})]
 
     def _begin(self, event: AgentStart) -> list[Told]:
-        before = self._ended(self.end)  # the run before, where this one waited in the queue for it
+        before = self._end()  # the run before, where this one waited in the queue for it
         self.run_id, resumed, self.resumed = event.run_id, self.resumed, False
-        return [*before, *([] if resumed else [("run.started", self._run)])]
+        return [*before, *([] if resumed else [(RUN_STARTED, self._run)])]
 
     @property
     def _run(self) -> dict[str, Any]:
@@ -179,17 +188,20 @@ class Translator(msgspec.Struct):
     def _changed(self, event: StatusChanged) -> list[Told]:
         if not event.previous or event.previous == event.status:
             return []  # what it was when somebody came
+        if event.status == "closed":  # which cuts a run off: whoever opens it again says so
+            self.end = None
+            return []
         if event.status == "running":
             return self._resume() if event.previous == "interrupted" else []
         if event.status == "cancelled" and self.end is None:  # what waited was denied
             self.waiting, self.decided = None, []
-            return [(RUN_CANCELED, self._run)]
-        return self._ended(self.end)
+            return [self.canceled]
+        return self._end()
 
     def _resume(self) -> list[Told]:
         decided, self.decided, self.waiting = self.decided, [], None
         self.resumed = True
-        said: list[Told] = [("run.resumed", self._run)]
+        said: list[Told] = [(RUN_RESUMED, self._run)]
         if any(not isinstance(made.decision, Reject) for made in decided):
             data: dict[str, Any] = {"approved": True}
             edits = [
@@ -202,43 +214,62 @@ class Translator(msgspec.Struct):
             return [("hitl.resume", data), *said]
         return [("hitl.resume", {"approved": False}), *said] if decided else said
 
-    def _ended(self, end: AgentEnd | None) -> list[Told]:
-        self.end = None
+    def _end(self) -> list[Told]:
+        """What is told of how the last run ended, if that was not told yet."""
+        end, self.end = self.end, None
         if end is None:
             return []
         if end.status == "completed":
-            last = next((m for m in reversed(end.messages) if m.role == "assistant"), None)
-            return [("agent.completed", {"result": as_chat(last)[0]} if last else {})]
+            return completed(end.messages)
         if end.status == "cancelled":
-            return [(RUN_CANCELED, self._run)]
+            return [self.canceled]
         if end.status == "error":
-            return [("agent.error", {"error": end.error or "The run failed."})]
-        reason = reason_of(self.waiting)
+            return [failed(end.error)]
+        return self.paused(self.waiting)
+
+    @property
+    def canceled(self) -> Told:
+        """What is told of a run that somebody stopped."""
+        return RUN_CANCELED, self._run
+
+    def paused(self, waiting: Waiting | None) -> list[Told]:
+        """What is told of a run that stops for what is ``waiting``, or because it was cut off."""
+        reason = reason_of(waiting)
+        told: list[Told] = [(RUN_PAUSED, {**self._run, "reason": reason})]
+        if waiting is None or reason != "hitl":
+            return told
         proposed = [
             {"toolName": request.tool_name, "args": request.arguments}
-            for request in (self.waiting.action_requests if self.waiting else ())
+            for request in waiting.action_requests
         ]
-        asked: list[Told] = [(ASKED, {"proposedToolCalls": proposed})]
-        return [
-            *(asked if reason == "hitl" else []),
-            (PAUSED, {**self._run, "reason": reason}),
-        ]
+        return [(ASKED, {"proposedToolCalls": proposed}), *told]
 
 
-def _completed(message: Message) -> list[Told]:
+def completed(messages: Sequence[Message]) -> list[Told]:
+    """What is told of a run that has its answer, the last of these."""
+    last = next((m for m in reversed(messages) if m.role == "assistant"), None)
+    return [(AGENT_COMPLETED, {"result": as_chat(last)[0]} if last else {})]
+
+
+def failed(error: str | None) -> Told:
+    """What is told of a run that failed."""
+    return AGENT_ERROR, {"error": error or "The run failed."}
+
+
+def _answered(message: Message) -> list[Told]:
     if message.error:
         return []
     usage = message.usage
     if usage is None:
-        return [(COMPLETED, {})]
+        return [(MODEL_COMPLETED, {})]
     counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     used: dict[str, Any] = {"inputTokens": counted, "outputTokens": usage.output_tokens}
     if usage.cost_usd is not None:
         used["costUsd"] = usage.cost_usd
-    return [(COMPLETED, {"usage": used})]
+    return [(MODEL_COMPLETED, {"usage": used})]
 
 
-def _ended(event: ToolExecutionEnd) -> list[Told]:
+def _executed(event: ToolExecutionEnd) -> list[Told]:
     name, text = event.tool_name, event.result.text
     if event.status == "interrupted" or (event.status == "completed" and text == NO_OUTPUT):
         return []

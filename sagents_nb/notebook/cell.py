@@ -20,7 +20,7 @@ from ..session.headless import decide, joined
 from ..transcript import markdown
 from .outputs import Place, awaited, here, run_again, shown_in
 from .status_text import interrupt_text, kept_text, markdown_output
-from .widget import Panel, display_id_of, note_shown, run_view, show, update
+from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
 HEARTBEAT = 0.1
@@ -191,7 +191,7 @@ class CellOutput:
 
     def _show(self, session: Session, panel: Panel) -> None:
         note_shown(panel, self.place)
-        bundle = panel.mimebundle(self.text)
+        bundle = bundle_beside(panel, self.text)
         with shown_in(self.place):
             show(session, display_id_of(panel), bundle, lambda _: markdown_output(self.text))
 
@@ -256,7 +256,7 @@ class CellOutput:
         if self.panel is None:
             display(markdown_output(self.text)[0], raw=True)
         else:
-            update(session, display_id_of(self.panel), self.panel.mimebundle(self.text))
+            update(session, display_id_of(self.panel), bundle_beside(self.panel, self.text))
 
 
 def _with_answer(message: Message, result: ToolResult) -> Message:

@@ -18,7 +18,7 @@ from ..models.base import ChatModel
 from ..models.resolve import default_model, resolve_model
 from ..serialization import to_data
 from ..session import Session, sessions
-from ..tools import as_tool
+from ..tools import Tool, as_tool
 from .cell_options import names
 from .cells import unattended
 from .tools import NotebookTools
@@ -251,16 +251,18 @@ class Conversations:
         value = self._variable(name)
         return value if isinstance(value, ChatModel) else name
 
-    def with_tools(self, agent: Agent, wanted: list[str], id: str) -> Agent:
-        """The agent with these functions of the notebook too, and the gates that ``id`` had."""
-        tools = {tool.name: tool for tool in agent.own_tools}
+    def functions(self, wanted: list[str]) -> list[Tool]:
+        """These functions of the notebook as tools; raises UsageError for what is none."""
         for name in wanted:
             if name not in self.shell.user_ns:
                 raise UsageError(
                     f"There is no function {name!r} in this notebook; define it first."
                 )
-            tool = as_tool(self.shell.user_ns[name])
-            tools[tool.name] = tool
+        return [as_tool(self.shell.user_ns[name]) for name in wanted]
+
+    def with_tools(self, agent: Agent, wanted: list[str], id: str) -> Agent:
+        """The agent with these functions of the notebook too, and the gates that ``id`` had."""
+        tools = {tool.name: tool for tool in [*agent.own_tools, *self.functions(wanted)]}
         agent = agent.with_(tools=list(tools.values()))
         there = {tool.name for tool in agent.tools}
         gates = {name: gate for name, gate in self.storage.kept(id)[0].items() if name in there}

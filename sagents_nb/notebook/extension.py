@@ -14,7 +14,8 @@ from IPython.core.error import UsageError
 from .. import kinds
 from ..calls import call_records
 from ..errors import SagentsError, StaleOwner
-from ..messages import DISPLAY, Message, message_of
+from ..messages import DISPLAY, ImagePart, Message, message_of
+from ..panel.requests import LARGEST_ATTACHED, MOST_ATTACHED
 from ..redaction import masked, secrets_of_names, share_names, unshare_names, without_known
 from ..result import RunResult
 from ..runtime.face import put_on, take_off
@@ -36,7 +37,7 @@ from .cells import (
 )
 from .completion import Completion
 from .conversations import Conversations
-from .interpolate import fields_in, unknown_names
+from .interpolate import fields_in, images_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
 from .status_text import MimeBundle, folded_output, frame_html, kept_text
@@ -125,7 +126,9 @@ class Extension:
             shell = self.shell
             for sentence in unknown_names(typed, shell.user_ns, shell.user_ns_hidden):
                 print(sentence)
-            message = message_of(typed, fields_in(typed, self.shell.user_ns))
+            images = self._attached(typed, session)
+            fields = fields_in(typed, self.shell.user_ns, images)
+            message = message_of(typed, fields, images.values())
             if message.text != typed:
                 prompt = message
         if not typed:
@@ -143,6 +146,28 @@ class Extension:
         if options.cell:
             self._offer(result, replace=False)
         self._keep(result)
+
+    def _attached(self, typed: str, session: Session) -> dict[str, ImagePart]:
+        """The images that a prompt names and that are sent beside it, as those of the composer.
+
+        Of others it is said that they are text.
+        """
+        kept: dict[str, ImagePart] = {}
+        for name, image in images_in(typed, self.shell.user_ns).items():
+            if len(kept) == MOST_ATTACHED:
+                print(f"{{{name}}} was sent as text: a message has at most {MOST_ATTACHED} images.")
+            elif len(image.bytes) > LARGEST_ATTACHED:
+                most = LARGEST_ATTACHED // 1_000_000
+                print(f"{{{name}}} was sent as text: an attached image has at most {most} MB.")
+            else:
+                kept[name] = image
+        model = session.agent.model
+        if kept and not model.reads_images:
+            print(
+                f"{kept_text(model.name)} is not known to read images: it may refuse them, or "
+                "answer without having seen them."
+            )
+        return kept
 
     async def _fix(self, wish: str) -> None:
         failed = failures_of(self.shell).last

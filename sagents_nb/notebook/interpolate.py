@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import kinds
-from ..messages import Field, names_in
+from ..messages import Field, ImagePart, image_of, names_in
 from ..redaction import KEY, Secrets, hides, masked_start, may_hide, secrets_of_names
+from ..transcript import checked_image
 
 _SHOWN = 4000
 _BRIEF = 60
@@ -23,14 +24,50 @@ _AS_WORD = re.compile(r"(?<![^\s(,;])\{([^{}\s]+)\}(?![^\s).,;:!?'’])")
 _ROWS = 20  # of a column, by whose looks it holds secrets where its name alone does not say it
 
 
-def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
+def images_in(prompt: str, names: Mapping[str, Any]) -> dict[str, ImagePart]:
+    """The images that known names in braces stand for, by them: what a notebook shows as one.
+
+    That is a figure or axes of matplotlib, an image of PIL, and what has ``_repr_png_``.
+    """
+    found: dict[str, ImagePart] = {}
+    for path in names_in(prompt):
+        first, *attributes = path.split(".")
+        value, lacking = _followed(names.get(first), attributes)
+        if not lacking and not hides(path.rpartition(".")[2], value):
+            image = _image_of(value)
+            if image is not None:
+                found[path] = image
+    return found
+
+
+def _image_of(value: Any) -> ImagePart | None:
+    if value is None or isinstance(value, type | ImagePart):
+        return value if isinstance(value, ImagePart) and value.data else None
+    try:
+        # Of numpy a pandas plot may be, an array of axes; its own arrays are numbers.
+        if type(value).__module__.partition(".")[0] in ("PIL", "matplotlib", "numpy"):
+            image = image_of(value)
+            if image is not None:
+                return image
+        png = value._repr_png_() if callable(getattr(value, "_repr_png_", None)) else None
+        png = png[0] if isinstance(png, tuple) and png else png  # with its metadata
+        if isinstance(png, str):  # as IPython allows: in base64
+            return checked_image(png)
+        return image_of(png) if isinstance(png, bytes) else None
+    except Exception:  # of what cannot be drawn; it is text
+        return None
+
+
+def fields_in(
+    prompt: str, names: Mapping[str, Any], images: Collection[str] = ()
+) -> dict[str, Field]:
     """What the known names in braces stand for, by them.
 
     A data frame, a series or an array is named where it stands, so that a model can compute with
     it, and described after the prompt. What a value holds of
     secrets is masked: see :func:`sagents_nb.redaction.secrets_of_names`. Of a variable or an
     attribute with the name of a secret only that is said. An attribute that begins with ``__``
-    stands for nothing.
+    stands for nothing. Of what is in ``images``, which are attached in that order, it is said so.
 
     >>> [field.text for field in fields_in("{n} of {{all}}, {unknown}", {"n": 3}).values()]
     ['3']
@@ -42,7 +79,10 @@ def fields_in(prompt: str, names: Mapping[str, Any]) -> dict[str, Field]:
         if first not in names:
             continue
         value, lacking = _followed(names[first], attributes)
-        if not lacking:
+        if path in images:
+            place = list(images).index(path) + 1
+            fields[path] = Field(path, "image", f"attached image {place} ({path})")
+        elif not lacking:
             secrets = secrets_of_names(names) if secrets is None else secrets
             hidden = hides(path.rpartition(".")[2], value)
             text = KEY if hidden else describe(value, secrets=secrets)

@@ -18,9 +18,8 @@ from ..errors import SagentsError, StaleOwner
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
 from ..session import Run, Session
-from ..tools import as_tool
 from .cell import show_run
-from .cell_options import OPTIONS, names
+from .cell_options import OPTIONS, names, parse
 from .cells import unattended
 from .conversations import TAKE_OVER, Conversations
 from .status_text import (
@@ -262,12 +261,15 @@ class AgentMagics(Magics):
         return Text(f"Answers of {model!r} are in {model.cache!r}; the mode is {model.mode!r}.")
 
     def _tools(self, rest: str) -> Text:
-        session = self._session()
         change, *wanted = names(rest) or [""]
         if change not in ("", "add", "remove"):
             raise UsageError(f"%agent tools knows add and remove, not {change!r}.")
         if change and not wanted:
             raise UsageError(f"%agent tools {change} needs the name of a function, or several.")
+        if change == "add" and self.conversations.functions(wanted):  # before one begins for them
+            session = self.conversations.session_for(parse(""))
+        else:
+            session = self._session()
         if change == "add":
             text = self._add_tools(session, wanted)
         elif change == "remove":
@@ -289,8 +291,7 @@ class AgentMagics(Magics):
     def _add_tools(self, session: Session, wanted: list[str]) -> str:
         agent = self.conversations.with_tools(session.agent, wanted, session.id)
         session.replace(agent=agent)
-        here = self.conversations.shell.user_ns
-        added = [as_tool(here[name]).name for name in dict.fromkeys(wanted)]
+        added = [tool.name for tool in self.conversations.functions([*dict.fromkeys(wanted)])]
         said = [f"Added {', '.join(added)}."]
         for asking, sentence in _ASKING.items():
             if those := [name for name in added if _asking(session, name) == asking]:

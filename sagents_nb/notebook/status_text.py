@@ -15,9 +15,19 @@ from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
+from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
-from ..transcript import folded, inert, one_line, usage_line, visible, with_folds
+from ..transcript import (
+    Block,
+    Transcript,
+    folded,
+    inert,
+    one_line,
+    usage_line,
+    visible,
+    with_folds,
+)
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
@@ -94,13 +104,19 @@ def interrupt_text(session: Session) -> str:
     if interrupt is None:
         return "Nothing waits for a decision."
     requests = interrupt.action_requests
-    lines = [_question(interrupt)]
+    lines, gone = [_question(interrupt)], without_tool(session)
     for request in requests:
         lines.append(f"  {one_line(request.tool_call_id)}  {one_line(request.tool_name)}")
         lines += [f"      {one_line(n)} = {value!r}" for n, value in request.arguments.items()]
         lines += [
             f"      {one_line(n)} = {value!r} (default)" for n, value in request.defaults.items()
         ]
+        if request.tool_call_id in gone:
+            name = one_line(request.tool_name)
+            lines.append(
+                f"      The agent has no tool {name} by now, so the call would fail. Define it and "
+                f"add it with %agent tools add {name}, or reject."
+            )
     if any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (
@@ -139,10 +155,17 @@ def usage_text(session: Session) -> str:
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
-    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same."""
-    kept = _without_keys(text)
-    shown = with_folds(inert(kept))
-    return {"text/plain": _without_keys(plain) if plain else kept, "text/markdown": shown}, {}
+    """``text`` as Markdown, long results folded; where that is not shown, ``plain`` or the same.
+
+    A transcript shows its images: below a panel there is nothing else of them without a kernel.
+    """
+    transcript = text if isinstance(text, Transcript) else Transcript([Block(text)])
+    shown = transcript.with_images(_safe_markdown)
+    return {"text/plain": _without_keys(plain or text), "text/markdown": shown}, {}
+
+
+def _safe_markdown(text: str) -> str:
+    return with_folds(inert(_without_keys(text)))
 
 
 def folded_output(summary: str, text: str) -> MimeBundle:

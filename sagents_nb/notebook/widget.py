@@ -178,6 +178,9 @@ class Panel(anywidget.AnyWidget):
     @kinds.checked
     def mimebundle(self, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """The widget beside ``text`` as Markdown, for where there is no kernel."""
+        return self._beside(text)
+
+    def _beside(self, text: str) -> MimeBundle:
         data, metadata = super()._repr_mimebundle_() or ({}, {})
         return data | markdown_output(text, repr(self))[0], metadata
 
@@ -187,7 +190,7 @@ class Panel(anywidget.AnyWidget):
         if (static := static_bundle(repr(self), messages)) is not None:
             return static
         note_shown(self, here())
-        return self.mimebundle(latest_markdown(messages))
+        return self._beside(latest_markdown(messages))
 
 
 def _fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -383,9 +386,14 @@ def _freeze(session: Session) -> None:
         update_display(data, metadata=metadata, raw=True, display_id=display_id)
 
 
+def bundle_beside(panel: Panel, transcript: str) -> MimeBundle:
+    """The panel beside a transcript, with the images of one that has some."""
+    return panel._beside(transcript)
+
+
 def live_bundle(session: Session) -> MimeBundle:
     """The panel of the session, beside the conversation as Markdown."""
-    return panel_of(session).mimebundle(latest_markdown(session.messages))
+    return bundle_beside(panel_of(session), latest_markdown(session.messages))
 
 
 def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:

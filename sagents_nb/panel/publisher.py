@@ -22,6 +22,7 @@ from ..events import (
     Event,
     StatusChanged,
 )
+from ..loop.open_calls import open_calls
 from ..messages import Message, Usage
 from ..models.base import context_window
 from ..runtime.thread import runtime
@@ -94,6 +95,15 @@ class Shown:
         return msgspec.json.encode({"type": "snapshot", "seq": self.seq, "state": state})
 
 
+def without_tool(session: Session) -> set[str]:
+    """The ids of the calls that wait and whose tool the agent does not have by now.
+
+    The call of a sub-agent has the id of the one that it was started by, and so that name counts.
+    """
+    known = session.agent.tools_by_name
+    return {call.id for call in open_calls(session.state) if call.name not in known}
+
+
 class Publisher:
     """Tells listeners what happens in one session, each from its :meth:`hello` on.
 
@@ -104,7 +114,7 @@ class Publisher:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.shown = Shown(new_view_state(session.id, ""))
-        self._read_model()
+        self._read_agent()
         self._left: dict[Any, dict[str, Any]] = {}  # what is known of calls, also of other branches
         self.backlog: deque[Batch] = deque()
         self.backlog_bytes = 0
@@ -165,9 +175,23 @@ class Publisher:
                 "run_id": "",
             }
 
-    def _read_model(self) -> None:
-        model = self.session.agent.model
+    def _read_agent(self) -> None:
+        """Set what changes with the agent: its model, and which waiting calls it has no tool for.
+
+        A conversation may be opened again by an agent with other tools.
+        """
+        agent = self.session.agent
+        model = agent.model
         self.state.update({"model": model.name, "context_window": context_window(model)})
+        if (interrupt := self.state["interrupt"]) is None:
+            return
+        gone = without_tool(self.session)
+        requests = [
+            {name: value for name, value in request.items() if name != "missing"}
+            | ({"missing": True} if request["tool_call_id"] in gone else {})
+            for request in interrupt.get("action_requests", ())
+        ]
+        self.state["interrupt"] = {**interrupt, "action_requests": requests}
 
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""
@@ -328,7 +352,7 @@ class Publisher:
         self._send({**message, "events": msgspec.json.decode(events)}, listeners)
 
     def _send_snapshot(self, listeners: Collection[Listener]) -> None:
-        self._read_model()
+        self._read_agent()
         state = snapshot_of(self.state)
         self._pay(len(msgspec.json.encode(state)))
         self._send({"type": "snapshot", "seq": self.seq, "state": state}, listeners)

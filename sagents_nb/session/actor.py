@@ -70,6 +70,7 @@ from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
+from ..tools import Tool
 from .approvals import Approvals
 from .branches import branch_points, branched, switched
 from .event_log import EventLog, Listener
@@ -216,6 +217,12 @@ class Actor:
         """The state now, also in the middle of a run."""
         loop = self._loop
         return loop.state if loop is not None else self._state
+
+    @property
+    def added_tools(self) -> Mapping[str, Tool]:
+        """By name the tools that hooks and tools have added in this conversation."""
+        added: Mapping[str, Tool] = self.local.get(ADDED, ({}, None))[0]
+        return added
 
     def exported(self) -> dict[str, Any]:
         """The state as JSON-ready data."""
@@ -556,6 +563,8 @@ class Actor:
                 self.inbox.takes_pause()  # whoever asked too late does not mean the next run
                 reason = self.error or self._state.get_metadata(PAUSE_REASON)
                 self._set_status(status, reason, at_once=failure is not None)
+                if status == "interrupted" and loop.ctx.is_cancelled:
+                    self.cancel()  # somebody stopped it as it had just begun to ask
             self.presence.touch()
         duration, id = time.perf_counter() - began, self.session.id
         run.resolve(lambda: run_result(outcome, duration, {}, self.local, session_id=id))
@@ -661,6 +670,8 @@ class Actor:
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self.answers = None
+            if self.journal is not None:  # else it would wait to go on where it is opened again
+                self.journal.run(LastRun(self._run_id, "cancelled", usage=self.usage))
             self._set_status("cancelled")
 
     def clear_queue(self, which: str) -> None:
@@ -1109,7 +1120,9 @@ class Actor:
             return self.ended
         self.ended = done = Future[None]()
         if self._loop is not None:
-            self._state = self._loop.state_if_stopped("the session was closed")
+            self._state = self._loop.state
+            if self._state.interrupt is None:  # else people are asked, or have just answered
+                self._state = self._loop.state_if_stopped("the session was closed")
         self._stop_now()
         self._unsubscribe_files()
         self.presence.stop()

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ..runtime.face import has_face
     from ..runtime.futures import in_tool
     from ..runtime.workers import workers
+    from ..tools import Tool
     from .actor import Actor
     from .approvals import Handed
     from .branches import BranchPoint, branch_points, forked
@@ -458,6 +459,11 @@ class Session:
     def todos(self) -> list[Todo]:
         """The to-do list now."""
         return self.state.todos[:]
+
+    @property
+    def tools(self) -> dict[str, Tool]:
+        """By name what the model may call now: the agent's tools, and those added since."""
+        return {**self.agent.tools_by_name, **self.actor.added_tools}
 
     @property
     def interrupt(self) -> Interrupt | None:

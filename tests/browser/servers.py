@@ -180,6 +180,7 @@ class HubServer(Server):
 
     def __init__(self, folder: Path, agents: str) -> None:
         self._agents = agents
+        self._is_known = False
         super().__init__(folder)
 
     def command(self, folder: Path) -> Sequence[str]:
@@ -187,11 +188,20 @@ class HubServer(Server):
         return ["sagents_nb.cli", "hub", "agents:system", "--port", str(self.port)]
 
     def environment(self, folder: Path) -> dict[str, str]:
-        token = folder / "token"
-        token.touch(0o600)
-        token.write_text(self.token)
-        variables = {"SAGENTS_HUB_TOKEN_FILE": str(token), "PYTHONUNBUFFERED": "1"}
-        return super().environment(folder) | variables
+        variables = super().environment(folder)
+        if self._is_known:  # one that it made itself is another each time
+            token = folder / "token"
+            token.touch(0o600)
+            token.write_text(self.token)
+            variables["SAGENTS_HUB_TOKEN_FILE"] = str(token)
+        return variables
+
+    def wait_until_ready(self, timeout: float = PATIENCE) -> None:
+        """Return when it answers, and its token is known."""
+        super().wait_until_ready(timeout)
+        if not self._is_known:
+            (self.token,) = re.findall(r"Its token.*: (\S+)", self.log())
+            self._is_known = True
 
     def address(self, place: str = "") -> str:
         """Its page; ``place`` is what stands behind "#"."""

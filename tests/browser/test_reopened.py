@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 from playwright.sync_api import expect
 
@@ -59,3 +60,49 @@ def test_what_was_said_is_there_without_its_kernel(
     expect(notebook.cell_output(2)).to_contain_text("model not found")  # that is of others
     assert notebook.page.evaluate(f"{NOTEBOOK}.context.model.dirty") is False
     notebook.screenshot(f"reopened-{host}")
+
+
+def test_what_a_tool_drew_is_seen_without_its_kernel_where_nobody_trusts_the_notebook(
+    lab_window: LabWindow,
+) -> None:
+    notebook = agent_notebook(
+        lab_window,
+        """None
+from matplotlib.figure import Figure
+
+@sa.tool
+def plot():
+    "Draw."
+    figure = Figure(figsize=(3, 2))
+    figure.add_subplot().plot([1, 3, 2])
+    return ["Drawn:", sa.ImagePart.of(figure)]
+
+turns = [ToolCall("c1", "plot", {}), "Here it is."]
+s = sa.Session(sa.Agent(ScriptedModel(turns), tools=[plot]))""",
+        "%%agent\nDraw it.",
+        "s",
+    )
+    for i in (1, 2):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+        expect(part(notebook, i, "sagents-panel").locator("img")).to_have_count(1)
+    saved = notebook.save()
+    notebook.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
+    for cell in saved.cells:  # as it comes from elsewhere: unsigned, and no output is trusted
+        cell.metadata.pop("trusted", None)
+        cell.source += "\n"
+    path = lab_window.server.root / "from-elsewhere.ipynb"
+    nbformat.write(saved, path)
+    opened = lab_window.open_file(path)
+    for i in (1, 2):
+        image = opened.cell_outputs(i).locator("img")
+        expect(image).to_have_count(1)
+        opened.page.wait_for_function(
+            "image => image.naturalWidth > 200", arg=image.element_handle()
+        )
+        expect(opened.cell_outputs(i)).to_contain_text("Drawn:")
+        expect(part(opened, i, "sagents-panel")).to_have_count(0)
+    trusted = f"[...{NOTEBOOK}.context.model.cells].some((cell) => cell.trusted)"
+    assert opened.page.evaluate(trusted) is False
+    opened.cell(2).scroll_into_view_if_needed()
+    opened.screenshot("reopened-image")

@@ -776,6 +776,12 @@ def ship(item: str, note: str = "none") -> str:
 
 
 @tool
+def dispatch(parcel: str, report: str) -> str:
+    """Bring a parcel to the driver."""
+    return f"{parcel}, {report}"
+
+
+@tool
 def upload(name: str) -> str:
     """Upload a file by its name."""
     return name
@@ -796,6 +802,27 @@ def test_what_is_quoted_goes_to_the_argument_that_it_is_said_for_and_to_no_other
 ) -> None:
     result = Agent(DemoModel(), tools=[ship, upload]).run(prompt)
     assert [called for _, called in calls_of(result.messages)] == [arguments]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "called"),
+    [
+        ('Ship "lamp" with the note "fragile"', ("ship", {"item": "lamp", "note": "fragile"})),
+        ('Dispatch "lamp", the report "ok"', ("dispatch", {"parcel": "lamp", "report": "ok"})),
+        ('Wrap "lamp" with the note "soft"', ("gift", {"item": "lamp", "note": "soft"})),
+        ('Note "ship" in /n.md', ("write_file", {"file_path": "/n.md", "content": "ship"})),
+    ],
+)
+def test_a_tool_that_the_verb_names_wins_over_writing_a_file(
+    prompt: str, called: tuple[str, dict[str, Any]]
+) -> None:
+    @tool
+    def gift(item: str, note: str) -> str:
+        """Wrap an item."""
+        return f"{item}, {note}"
+
+    result = Agent(DemoModel(), tools=[ship, dispatch, gift]).run(prompt)
+    assert calls_of(result.messages) == [called]
 
 
 def test_and_then_is_no_step() -> None:

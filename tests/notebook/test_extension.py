@@ -423,7 +423,7 @@ def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
     "line",
     [
         *("", "status", "todos", "files", "usage", "approve", "reject", "cancel", "reset"),
-        *("tools", "tools add x", "frame", "frame todos"),
+        *("tools", "tools remove x", "frame", "frame todos"),
     ],
 )
 def test_without_a_conversation_a_command_says_how_to_start_one(
@@ -431,6 +431,39 @@ def test_without_a_conversation_a_command_says_how_to_start_one(
 ) -> None:
     with pytest.raises(UsageError, match="There is no conversation yet"):
         run(shell, f"%agent {line}")
+
+
+def test_what_waits_for_a_tool_that_is_gone_says_so_until_it_is_added(
+    shell: InteractiveShell,
+) -> None:
+    run(shell, "def double(n: int) -> int:\n    'Double.'\n    return 2 * n")
+    double = shell.user_ns["double"]
+    call = sa.ToolCall("d1", "double", {"n": 2})
+    asking = sa.Agent(sa.ScriptedModel([call]), tools=[double], interrupt_on={"double": True})
+    first = sa.Session(asking)
+    first.send("Go").result(20)
+    agent = sa.Agent(sa.ScriptedModel(["Done."]))
+    use(shell, sa.Session.restore(first.export_state(), agent, id="restored"))
+    said = "The agent has no tool double by now, so the call would fail. Define it and add it with"
+    assert f"{said} %agent tools add double, or reject." in str(run(shell, "%agent status"))
+    run(shell, "%agent tools add double")
+    assert "double" in str(run(shell, "%agent status"))
+    assert said not in str(run(shell, "%agent status"))
+
+
+def test_tools_may_be_added_before_anything_was_said(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SAGENTS_MODEL", "demo")
+    run(shell, "def double(n: int) -> int:\n    'Double.'\n    return 2 * n")
+    with pytest.raises(UsageError, match="There is no function 'dubble' in this notebook"):
+        run(shell, "%agent tools add dubble")
+    with pytest.raises(UsageError, match="There is no conversation yet"):
+        run(shell, "%agent status")  # nor has one begun for what is not there
+    added = run(shell, "%agent tools add double")
+    assert str(added).startswith("Added double. Nobody is asked before double;")
+    assert "double: Double." in str(run(shell, "%agent tools")).splitlines()
+    assert "0 messages" in str(run(shell, "%agent status"))
 
 
 @pytest.mark.parametrize(

@@ -228,7 +228,7 @@ def test_of_a_small_frame_all_is_told_without_running_code(question: Question) -
         "What was the total revenue last month in {orders}?",
         "How many passengers were not from Cherbourg in {titanic}?",
         "average fare of passengers older than average in {titanic}",
-        "Show the highest and the lowest fare of {titanic}",
+        "Show the highest and the lowest fare of each class in {titanic}",
         "remove the rows with missing values from {penguins}",
         "Is bill length related to body mass on each island in {penguins}?",
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from PIL import Image
 
 from sagents_nb.messages import filled, message_of
 from sagents_nb.notebook.interpolate import (
@@ -18,6 +21,7 @@ from sagents_nb.notebook.interpolate import (
     describe_frame,
     describe_values,
     fields_in,
+    images_in,
     is_frame,
     unknown_names,
     with_index,
@@ -108,6 +112,67 @@ def test_what_a_name_stands_for_is_told_in_few_words() -> None:
         "n": "3",
         "text": ("a b " * 40)[:59] + "…",
     }
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+class Shown:
+    """What a notebook shows as that."""
+
+    def __init__(self, png: Any) -> None:
+        self.png = png
+
+    def _repr_png_(self) -> Any:
+        return self.png
+
+    def __repr__(self) -> str:
+        return "Shown()"
+
+
+def test_what_a_notebook_shows_as_an_image_is_attached_and_named_in_its_place() -> None:
+    figure = Figure()
+    axes = figure.subplots(1, 2)
+    names = {
+        "figure": figure,
+        "axes": axes,
+        "pandas": SimpleNamespace(plot=axes[0]),
+        "picture": Image.new("RGB", (2, 2)),
+        "png": Shown(PNG),
+        "both": Shown((PNG, {})),
+        "base64": Shown("iVBORw0KGgo="),
+        "n": 3,
+    }
+    prompt = "{n} {figure} {axes} {pandas.plot} {picture} {png} {both} {base64} {figure}"
+    images = images_in(prompt, names)
+    assert list(images) == [name.strip("{}") for name in prompt.split()[1:-1]]
+    assert all(image.bytes.startswith(PNG) for image in images.values())
+    fields = fields_in("{n}: compare {figure} with {png}", names, ["png", "figure"])
+    assert filled("{n}: compare {figure} with {png}", fields) == (
+        "3: compare attached image 2 (figure) with attached image 1 (png)"
+    )
+    assert fields["figure"].brief == "image"
+
+
+def test_what_is_no_image_stays_text() -> None:
+    class Broken(Shown):
+        def _repr_png_(self) -> Any:
+            raise RuntimeError("no")
+
+    secret = Image.new("RGB", (2, 2))
+    names = {
+        "none": Shown(None),
+        "text": Shown("word"),
+        "broken": Broken(PNG),
+        "kind": Shown,
+        "array": np.zeros((2, 2)),
+        "path": Path("x.png"),
+        "data": PNG,
+        "api_key": secret,
+    }
+    prompt = " ".join(f"{{{name}}}" for name in [*names, "unknown"])
+    assert list(images_in(prompt, names)) == []
+    assert interpolate("{none} {broken}", names) == "Shown() Shown()"
 
 
 def test_a_frame_that_is_named_twice_is_described_once_and_after_the_prompt() -> None:

@@ -163,6 +163,63 @@ def test_a_notebook_that_ran_unattended_is_the_same_twice_and_holds_no_widget(
     assert "denied" in outputs[0][2][0]["data"]["text/markdown"]
 
 
+# Images
+
+
+def test_the_figure_that_a_prompt_names_is_sent_with_it(kernel: Kernel) -> None:
+    kernel.ok("""
+from matplotlib.figure import Figure
+figure = Figure(figsize=(2, 1))
+start(lambda request: f"{request.messages[-1].text}: {request.messages[-1].parts[1].mime_type}")
+""")
+    cell = kernel.ok("%%agent\nWhat is {figure}?")
+    assert cell.text == (
+        "scripted is not known to read images: it may refuse them, or answer without having "
+        "seen them.\n"
+    )
+    shown = cell.shown[0]
+    assert "What is attached image 1 (figure)?: image/png" in shown["text/plain"]
+    assert "> What is {figure}?\n> \n> (with figure: image)" in shown["text/plain"]
+    assert "\n![image](data:image/png;base64," in shown["text/markdown"]
+
+
+def test_an_image_is_told_with_the_transcript_once_when_the_run_has_ended(kernel: Kernel) -> None:
+    kernel.ok("""
+def draw():
+    return sa.ImagePart("iVBORw0KGgo=")
+start(ToolCall("c1", "draw", {}), "Word by word it goes on, " * 20, delay=0.01, tools=[draw])
+""")
+    cell = kernel.ok("%%agent\nDraw.", front_end=True)
+    told = [str(shown).count("base64,iVBORw0KGgo=") for shown in [*cell.shown, *cell.updates]]
+    assert told == [0, 1]
+
+
+def test_images_that_are_too_many_or_too_large_are_text_and_the_cell_says_so(
+    kernel: Kernel,
+) -> None:
+    kernel.ok("""
+class Shown:
+    def __init__(self, size=9):
+        self.size = size
+    def _repr_png_(self):
+        return bytes([137]) + b"PNG\\r\\n\\x1a\\n".ljust(self.size, b"0")
+    def __repr__(self):
+        return "a drawing"
+large = Shown(6_000_000)
+a, b, c, d, e, f, g, h, i = (Shown() for _ in range(9))
+start(lambda request: f"{request.messages[-1].text}: {len(request.messages[-1].parts)} parts")
+s.agent.model.reads_images = True
+""")
+    cell = kernel.ok("%%agent\n{large} {a} {b} {c} {d} {e} {f} {g} {h} {i}")
+    assert cell.text == (
+        "{large} was sent as text: an attached image has at most 5 MB.\n"
+        "{i} was sent as text: a message has at most 8 images.\n"
+    )
+    text = cell.shown[0]["text/plain"]
+    assert "a drawing attached image 1 (a) attached image 2 (b)" in text
+    assert "attached image 8 (h) a drawing: 9 parts" in text
+
+
 # A front end
 
 

@@ -449,6 +449,33 @@ def test_text_that_is_not_unicode_travels_too(no_clock: None) -> None:
     assert results == ["caf?.txt"]
 
 
+def test_a_call_whose_tool_is_gone_says_so_until_it_is_there(no_clock: None) -> None:
+    def double(n: int) -> int:
+        """Double."""
+        return 2 * n
+
+    def agent(*tools: Any) -> sa.Agent:
+        calls = [sa.ToolCall("d1", "double", {"n": 2}), write()]
+        names = ["double", "write_file"] if tools else ["write_file"]
+        return sa.Agent(
+            sa.ScriptedModel([calls]), tools=tools, interrupt_on=dict.fromkeys(names, True)
+        )
+
+    def missing() -> list[bool]:
+        hello(publisher, wire)
+        requests = wire.sent[-1]["state"]["interrupt"]["action_requests"]
+        return ["missing" in request for request in requests]
+
+    first = sa.Session(agent(double))
+    first.send("Go").result()
+    session = sa.Session.restore(first.export_state(), agent(), id="restored")
+    publisher, wire = published(session)
+    assert missing() == [True, False]
+    session.replace(agent=agent(double))
+    flush(publisher)
+    assert missing() == [False, False]
+
+
 def test_calls_that_a_restored_session_drops_do_not_end_the_stream(no_clock: None) -> None:
     """They belong to no run of this process."""
     first = session_of(write(), gate=True)

@@ -467,6 +467,15 @@ def test_what_a_person_stopped_does_not_wait_to_go_on(store: ConversationStore, 
     assert reopened(session).status == "idle"
 
 
+def test_what_was_stopped_while_it_waited_for_people_does_not_wait_to_go_on(
+    store: ConversationStore,
+) -> None:
+    session = session_in(store, call("write", path="/a"), tools=[write], interrupt_on=["write"])
+    assert session.send("go").result().status == "interrupted"
+    session.cancel()
+    assert reopened(session).status == "idle"
+
+
 def test_a_paused_session_goes_on_after_a_crash(disk: Disk, store: ConversationStore) -> None:
     class Pauses(sa.Middleware):
         def after_model(self, state: sa.State, ctx: Any) -> None:

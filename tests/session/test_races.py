@@ -10,10 +10,11 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.errors import Owned, StaleOwner
+from sagents_nb.events import AgentEnd, Event
 from sagents_nb.store import ConversationStore
 from tests.session import crashing
 from tests.session.stored import Disk, folded
-from tests.talking import PATIENCE, agent_of, call, in_threads, unanswered
+from tests.talking import PATIENCE, agent_of, call, in_threads, session_of, unanswered, until
 from tests.talking import run as run_of
 
 RAN: list[str] = []
@@ -331,3 +332,19 @@ def test_who_reads_the_events_of_a_run_is_handed_its_question() -> None:
 
     run_of(watch())
     assert RAN == ["/1"]
+
+
+def test_a_run_that_is_stopped_as_it_begins_to_ask_people_asks_nobody() -> None:
+    session = session_of(call("write", path="/a"), **GATED)
+
+    def stop(event: Event) -> None:
+        if isinstance(event, AgentEnd):  # a moment before the session waits
+            session.cancel()
+
+    session.subscribe(stop)
+    session.send("go").result()
+    until(lambda: session.status == "cancelled")
+    assert session.interrupt is None
+    with pytest.raises(sa.NotRunning):
+        session.approve()
+    assert unanswered(session.messages) == []

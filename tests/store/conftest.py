@@ -76,7 +76,7 @@ def usual(postgres_url: str, postgres_connection: sql.Connection) -> Callable[[s
 
 
 @contextlib.contextmanager
-def _new_file() -> Iterator[str]:
+def new_file() -> Iterator[str]:
     """In memory where the system has such files: a disk would take most of the time."""
     memory = Path("/dev/shm")
     place = memory if os.access(memory, os.W_OK) else None
@@ -87,7 +87,7 @@ def _new_file() -> Iterator[str]:
 @pytest.fixture
 def sqlite_url() -> Iterator[str]:
     """The URL of an SQLite file that is not there yet."""
-    with _new_file() as url:
+    with new_file() as url:
         yield url
 
 
@@ -103,7 +103,7 @@ def open_store(request: pytest.FixtureRequest) -> Iterator[sa.ConversationStore]
     """A store of each kind that stays open, since making tables is slow."""
     with contextlib.ExitStack() as stack:
         if request.param == "sqlite":
-            url = stack.enter_context(_new_file())
+            url = stack.enter_context(new_file())
         else:
             url = request.getfixturevalue("postgres_server")
         store = sa.ConversationStore(url)

@@ -113,8 +113,14 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
       <div class="sagents-approval-body" tabIndex={0} role="group" aria-label="What is asked" ref={body}>
         {doubt && (
           <p class="sagents-ask">
-            Did this call run? The {store.host} ended while it was at work, so only you can find out. Look before you answer: what
+            Did this call run? The {store.transport.host} ended while it was at work, so only you can find out. Look before you answer: what
             runs again may happen twice.
+          </p>
+        )}
+        {request.missing && (
+          <p class="sagents-ask" data-testid="missing">
+            The agent has no tool {spelledOut(tool_name)} by now, so the call would fail. Define it and add it with %agent tools add, or
+            reject.
           </p>
         )}
         <Cuts.Provider value={count}>
@@ -209,7 +215,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           )}
         </p>
       )}
-      {slow && !store.silent && <FaintLine>The {store.host} is busy; the answer counts later.</FaintLine>}
+      {slow && !store.silent && <FaintLine>The {store.transport.host} is busy; the answer counts later.</FaintLine>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />

@@ -76,6 +76,8 @@ export type ActionRequest = {
   digest?: string;
   /** What the tool takes for arguments that the call leaves out. */
   defaults?: JsonObject;
+  /** Whether the agent has no such tool by now. */
+  missing?: boolean;
 };
 export type Interrupt = {
   id?: string;

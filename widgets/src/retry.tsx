@@ -1,4 +1,4 @@
-// After an answer that is none, or not the whole one: the way to ask for it again.
+// After an answer that is none, or not the whole one: the way to ask for it again. And after a pause, to go on.
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Icon } from "./icons";
@@ -8,29 +8,31 @@ import { useRequest, useStore } from "./use-store";
 
 const CUT = new Set(["max_tokens", "context_window", "refusal"]);
 
-/** Whether the last answer is missing, failed, or was stopped or cut. */
+/** Whether something is left to do, or the last answer is missing, failed, or was stopped or cut. */
 export function canRetry({ status, entries }: ViewState): boolean {
   if (goesOn(status)) return false;
+  if (status === "paused") return true;
   const last = entries.at(-1)?.message;
   if (!last) return false;
   if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");
-  return ["error", "cancelled", "paused"].includes(status);
+  return ["error", "cancelled"].includes(status);
 }
 
 export function Retry({ state }: { state: ViewState }) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   if (!store.open || !canRetry(state)) return null;
+  const paused = state.status === "paused";
   return (
     <div class="sagents-retry">
       <Button
         data-testid="retry"
         disabled={busy}
-        title="Ask the model again for this answer"
+        title={paused ? "Go on with what is left to do" : "Ask the model again for this answer"}
         onClick={() => ask("retry")}
       >
         <Icon name="again" />
-        {slow && !store.heardWhileBusy ? "The kernel is busy" : "Try again"}
+        {slow && !store.transport.heardWhileBusy ? "The kernel is busy" : paused ? "Continue" : "Try again"}
       </Button>
       <ErrorText text={error} />
     </div>

@@ -2,7 +2,6 @@
 // with the hub, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
 import { Comm } from "./comm";
-import type { Diagram } from "./diagrams";
 import type { Source } from "./loader";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
 import type { Listener, Transport } from "./transport";
@@ -54,7 +53,7 @@ export class Store implements Listener {
   #prefix = Math.random().toString(36).slice(2, 10);
   #count = 0;
 
-  constructor(private transport: Transport) {
+  constructor(readonly transport: Transport) {
     transport.listen(this);
     this.#hello(0);
   }
@@ -85,31 +84,6 @@ export class Store implements Listener {
     if (!this.state || this.state.entries[0] !== first || entries.length === 0) return;
     arrived();
     this.#set({ ...this.state, entries: [...entries, ...this.state.entries], earlier: this.state.earlier - entries.length });
-  }
-
-  /** Puts a cell below the one of `element`; whether that was possible. */
-  insertCell(element: Element, source: string): boolean {
-    return this.transport.insertCell(element, source);
-  }
-
-  /** The image of a diagram; null where the host draws none. */
-  drawDiagram(source: string): Promise<Diagram | null> {
-    return this.transport.drawDiagram(source);
-  }
-
-  /** Whether a kernel that computes hears what this page says. */
-  get heardWhileBusy(): boolean {
-    return this.transport.heardWhileBusy;
-  }
-
-  /** What answers: a kernel, or a hub. */
-  get host(): string {
-    return this.transport.host;
-  }
-
-  /** What people are told while nothing answers. */
-  get whySilent(): string {
-    return this.transport.silent;
   }
 
   tell(message: object): void {

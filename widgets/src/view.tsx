@@ -76,7 +76,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           class={`sagents-panel sagents-view-${name}`}
           data-testid="sagents-panel"
           data-view={name}
-          data-heard-while-busy={store.heardWhileBusy}
+          data-heard-while-busy={store.transport.heardWhileBusy}
           data-lm-suppress-shortcuts="true"
           onKeyDown={onKeyDown}
           onFocusIn={({ target }) => noteFocus(memory, target as Element)}
@@ -107,7 +107,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
-              {store.whySilent}
+              {store.transport.silent}
             </p>
           )}
           {state && store.lost && status.name === "closed" && <Lost id={state.kept ? givenName(state.session_id) : ""} />}

@@ -59,6 +59,17 @@ test.each([
   expect(row.textContent).toContain("So it was.");
 });
 
+test("a call whose tool the agent does not have by now says so before it is approved, until it has it", async () => {
+  await show(inPlace({ ...write, missing: true }, { ...edit }));
+  expect(find("missing").map((line) => line.textContent)).toEqual([
+    "The agent has no tool write_file by now, so the call would fail. Define it and add it with %agent tools add, or reject.",
+  ]);
+  expect(find("approval")[0]!.contains(one("missing"))).toBe(true);
+  model.receive({ type: "snapshot", seq: 9, state: inPlace(write, edit) });
+  await settle();
+  expect(find("missing")).toEqual([]);
+});
+
 test("an edit is shown as what goes and what comes", async () => {
   await show(inPlace(edit));
   expect(diff(one("approval"))).toEqual(["-Sales fell.", "+Sales rose.", " A lot."]);

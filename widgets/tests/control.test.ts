@@ -116,7 +116,7 @@ test("a page whose notebook was closed tells the kernel nothing more", async () 
   const store = new Store(new Comm(model.asModel()));
   left.isDisposed = comms[0]!.isDisposed = true;
   leave();
-  expect(store.heardWhileBusy).toBe(false);
+  expect(store.transport.heardWhileBusy).toBe(false);
   expect(comms).toHaveLength(1);
   const told = model.sent.length;
   document.dispatchEvent(new Event("visibilitychange"));

@@ -217,8 +217,10 @@ test.each([
   ["failed before a word, in a conversation that was opened again", "paused", [asked("Go.")]],
   ["failed, in one that was opened again", "paused", [asked("Go."), answer({ error: "No." })]],
   ["was cut", "idle", [asked("Go."), answer({ stop_reason: "max_tokens" })]],
+  ["has calls that a pause came before", "paused", [asked("Go."), answer({ stop_reason: "tool_use" })]],
 ])("an answer that %s can be asked for again, and why not is a sentence", async (_, status, entries) => {
   await show(emptyState({ status, entries }));
+  expect(one("retry").textContent).toBe(status === "paused" ? "Continue" : "Try again");
   await click("retry");
   expect(sent("retry")).toHaveLength(1);
   model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "Busy", message: "It is running." });

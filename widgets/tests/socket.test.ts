@@ -186,12 +186,12 @@ test("why a socket is refused people are told, and it is tried again", async () 
   await vi.advanceTimersByTimeAsync(500);
   expect(store.open).toBe(true);
   expect(store.silent).toBe(true);
-  expect(store.whySilent).toBe("Another process has it open.");
+  expect(store.transport.silent).toBe("Another process has it open.");
   expect(lines).toHaveLength(2);
   start();
   expect(store.silent).toBe(false);
   line().break();
-  expect(store.whySilent).toContain("The hub does not answer");
+  expect(store.transport.silent).toContain("The hub does not answer");
 });
 
 test("a thread that says that it is closed is not asked again", () => {

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...errors import ConfigurationError, NotFound
+from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
 from ..event_log import Standing
@@ -24,10 +24,13 @@ from .bodies import (
     CreatedAgency,
     Invocation,
     OkReply,
+    PluginReply,
+    PluginsReply,
     SecretReply,
     SpentReply,
     ThreadReply,
     ThreadsReply,
+    ToolReply,
     UsageReply,
 )
 from .call import Call
@@ -57,6 +60,18 @@ def new_secret(call: Call) -> SecretReply:
 
 def _seen(agency: Agency) -> dict[str, str]:
     return {"id": agency.id, "name": agency.name, "created_at": agency.created_at.isoformat()}
+
+
+def plugins(call: Call) -> PluginsReply:
+    """What blueprints can be made of."""
+    system = call.hub.system
+    return PluginsReply(
+        plugins=[PluginReply(name=key, tags=tags) for key, tags in system.middleware.items()],
+        tools=[
+            ToolReply(name=tool.name, description=tool.description, tags=tags)
+            for tool, tags in system.tools
+        ],
+    )
 
 
 def blueprints(call: Call) -> BlueprintsReply:
@@ -108,12 +123,7 @@ def threads(call: Call) -> ThreadsReply:
     standings, unknown = call.hub.standings(agency), Standing()
     return ThreadsReply(
         agents=[
-            msgspec.structs.replace(
-                _thread(record),
-                status=(standing := standings.get(record.id, unknown)).status,
-                reason=standing.reason,
-                since=_moment(standing.at),
-            )
+            _thread(record, standings.get(record.id, unknown))
             for record in call.hub.threads(agency)
         ]
     )
@@ -167,14 +177,20 @@ def create_thread(call: Call) -> ThreadReply:
     if said is not None:
         try:
             invoke_thread(call, agency, thread, said)
-        except (ConfigurationError, NotFound):
+        except SagentsError:
             call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
             raise
-    return _thread(thread.record)
+    return _thread(thread.record, Standing(status=thread.status))
 
 
-def _thread(record: ThreadRecord) -> ThreadReply:
-    return msgspec.convert(record.view(), ThreadReply)
+def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
+    return msgspec.structs.replace(
+        msgspec.convert(record.view(), ThreadReply),
+        title=record.title,
+        status=standing.status,
+        reason=standing.reason,
+        since=_moment(standing.at),
+    )
 
 
 def _origin(call: Call) -> dict[str, Any]:

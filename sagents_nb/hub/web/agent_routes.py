@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...errors import ConfigurationError, StaleApproval
+from ...files.paths import normalize
 from ...messages import Message
 from ..agencies import Agency
 from ..threads import Thread
-from .bodies import EventReply, EventsReply, Invocation, OkReply, RunReply, StateReply
+from .bodies import EventsReply, Invocation, OkReply, RunReply, StateReply
 from .call import Call
 
 
@@ -20,10 +21,13 @@ def invoke(call: Call) -> RunReply:
 
 def invoke_thread(call: Call, agency: Agency, thread: Thread, said: Invocation) -> RunReply:
     """Have a thread go on with what was said."""
-    if said.vars:
+    # All that may be refused comes before what changes something.
+    files = {normalize(path): content for path, content in said.files.items()}
+    key = said.idempotency_key
+    if said.vars and not (key is not None and thread.has_accepted(key)):
         call.hub.set_variables(agency, thread, said.vars)
     messages = [Message(each.role, each.content) for each in said.messages]  # type: ignore[arg-type]
-    run = thread.invoke(messages, said.files, said.idempotency_key)
+    run = thread.invoke(messages, files, key)
     return RunReply(run_id=run["runId"], status=run["status"])
 
 
@@ -84,12 +88,7 @@ def delete_thread(call: Call) -> OkReply:
 def events(call: Call) -> EventsReply:
     """What was told of it."""
     told = call.hub.events(call.agency, call.parameters["thread"], since_of(call))
-    return EventsReply(
-        events=[
-            EventReply(thread_id=e.thread_id, ts=e.ts, seq=e.seq, type=e.type, data=e.data)
-            for e in told
-        ]
-    )
+    return EventsReply(events=told)
 
 
 def since_of(call: Call) -> int:

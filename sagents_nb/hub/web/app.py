@@ -7,13 +7,13 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -32,16 +32,32 @@ from ...errors import (
 from ...files import FileError
 from ...text import logger_of
 from ..agencies import NameTaken
+from ..dialects.openai_chat import Completion
+from ..doors import Door
 from ..event_log import ThreadEvent
 from ..hub import Hub
 from .agent_routes import since_of
-from .call import Call, TooMany
+from .bodies import body_of
+from .call import Call, TooMany, problem
 from .feed import Feed
-from .guard import MATCH, SUBPROTOCOL, Guard, Receive, Scope, Send, Settings, TooLarge
+from .forwarding import forwarded, joined
+from .guard import (
+    FORWARDED,
+    MATCH,
+    OWNER,
+    SUBPROTOCOL,
+    Guard,
+    Receive,
+    Scope,
+    Send,
+    Settings,
+    TooLarge,
+    deny,
+)
 from .openapi import document
 from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
-from .stream import TRY_LATER, Stream
+from .stream import Stream
 
 logger = logger_of(__name__)
 
@@ -50,6 +66,9 @@ WORKERS = 16
 
 HEARTBEAT = 15.0
 """Seconds without an event after which a stream says that it is alive."""
+
+STALLED_SECONDS = 30.0
+"""Without progress after which a client is let go of."""
 
 CODE_SECONDS = 60.0
 
@@ -108,14 +127,20 @@ class App:
         found: Match = scope[MATCH]
         assert found.route is not None
         if scope["type"] == "websocket":
-            await self._socket(WebSocket(scope, receive, send), found)
+            await self._socket(WebSocket(scope, receive, _timely(send)), found)
             return
         request = Request(scope, receive)
-        try:
-            response = await self._answer(request, found, found.route)
-        except Exception as error:  # one request must not end the others
-            response = _failure(error)
-        await response(scope, receive, send)
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                response = await self._answer(request, found, found.route, stack)
+            except ClientDisconnect:
+                return
+            except Owned as owned:
+                response = await self._elsewhere(request, owned)
+            except Exception as error:  # one request must not end the others
+                response = _failure(error, scope["path"])
+            with contextlib.suppress(ClientDisconnect, TimeoutError):
+                await response(scope, receive, _timely(send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -128,42 +153,84 @@ class App:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._workers, partial(function, *args))
 
-    async def _answer(self, request: Request, found: Match, route: Route) -> Response:
+    async def _answer(
+        self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
+    ) -> Response:
+        """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             if route.path == "/":
                 return Response(PAGE, media_type="text/html", headers=POLICY)
             content, kind = asset(route.path.rpartition("/")[2])
             return Response(content, media_type=kind)
+        if self.draining and (route.method != "GET" or route.path == "/healthz"):
+            return _error(route.path, 503, "This hub is about to end; try again in a moment.")
         if route.path == "/healthz":
-            status = "draining" if self.draining else "ok"
-            return JSONResponse({"status": status}, 503 if self.draining else 200)
+            return JSONResponse({"ok": True})
         if route.path == "/openapi.json":
             return JSONResponse(document())
         body = None
         if route.body is not None:
-            body = _body(await request.body(), route.body)
+            body = body_of(await request.body(), route.body)
         if route.path == "/auth/exchange":
             token = self.codes.exchanged(body.code) if self.codes and body else None
             if token is None:
-                return _error(401, "That code is used or too old; start the hub's page again.")
+                return _error(
+                    route.path, 401, "That code is used or too old; start the hub's page again."
+                )
             return JSONResponse({"token": token})
-        if self.draining and request.method != "GET":
-            return _error(503, "This hub is about to end; try again in a moment.")
         call = self._call(request, found, body)
-        if route.path.endswith("/events") and "text/event-stream" in call.headers.get("accept", ""):
-            return await self._events(call)
+        is_stream = "text/event-stream" in call.headers.get("accept", "")
+        if route.live and is_stream and request.method == "GET":
+            stack.enter_context(self._room(call))  # refused before it begins
+            feed = await stack.enter_async_context(self._feed(call))
+            return StreamingResponse(_frames(feed), media_type="text/event-stream")
         assert route.handle is not None
         reply = await self._work(route.handle, call)
+        if isinstance(reply, Completion):
+            return await self._completed(reply, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    async def _door(self, owned: Owned, scope: Scope) -> Door | None:
+        """Where the process is asked that has a thread open; None where it cannot be."""
+        if scope.get(FORWARDED):
+            return None  # it was somebody else's a moment ago, and goes round in no circle
+        door: Door | None = await self._work(self.hub.doors.of, owned.owner)
+        return door
+
+    async def _elsewhere(self, request: Request, owned: Owned) -> Response:
+        try:
+            door = await self._door(owned, request.scope)
+            if door is None:
+                raise owned
+            return await forwarded(request, await request.body(), door)
+        except Exception as error:
+            return _failure(error, request.url.path)
+
+    async def _completed(self, completion: Completion, *, streamed: bool) -> Response:
+        async def chunks() -> AsyncIterator[bytes]:
+            try:
+                async for chunk in completion.chunks():
+                    yield chunk
+            finally:
+                await self._work(completion.close)
+
+        if streamed:
+            return StreamingResponse(chunks(), media_type="text/event-stream")
+        try:
+            reply = await completion.reply()
+        finally:
+            await self._work(completion.close)
+        return Response(msgspec.json.encode(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
-            hub=self.hub,
-            limits=self.settings.limits,
-            parameters=found.parameters,
+            self.hub,
+            self.settings.limits,
+            found.parameters,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",
+            owner=request.scope.get(OWNER),
             body=body,
         )
 
@@ -182,36 +249,23 @@ class App:
         try:
             yield
         finally:
-            self._sockets[agency] -= 1
+            self._sockets -= Counter([agency])
 
     @contextlib.asynccontextmanager
     async def _feed(self, call: Call) -> AsyncIterator[Feed]:
         """What is told of the thread of ``call``."""
-        since = since_of(call)
-        agency, thread = await self._work(lambda: (call.agency, call.thread))
-        id = thread.record.id
-        feed = Feed(thread, since, lambda after: self.hub.events(agency, id, after))
+        since, loop = since_of(call), asyncio.get_running_loop()
+
+        def begun() -> Feed:
+            agency, thread = call.agency, call.thread
+            read = partial(self.hub.events, agency, thread.record.id)
+            return Feed(thread, since, read, loop)
+
+        feed: Feed = await self._work(begun)
         try:
-            await self._work(feed.begin)
             yield feed
         finally:
             feed.end()
-
-    async def _events(self, call: Call) -> Response:
-        stack = contextlib.AsyncExitStack()
-        stack.enter_context(self._room(call))
-        try:
-            feed = await stack.enter_async_context(self._feed(call))
-        except BaseException:
-            await stack.aclose()
-            raise
-
-        async def frames() -> AsyncIterator[bytes]:
-            async with stack:
-                async for event in _with_heartbeat(feed):
-                    yield b": alive\n\n" if event is None else _frame(event)
-
-        return StreamingResponse(frames(), media_type="text/event-stream")
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
@@ -220,19 +274,34 @@ class App:
             try:
                 stack.enter_context(self._room(call))
                 if found.route.path.endswith("/stream"):
-                    thread = await self._work(lambda: call.thread)
-                    stream = Stream(socket, thread)
+                    loop = asyncio.get_running_loop()
+                    stream = await self._work(lambda: Stream(socket, call.thread, loop))
                     stack.callback(stream.end)
                     telling, hearing = stream.tell, stream.hear
                 else:
                     feed = await stack.enter_async_context(self._feed(call))
                     telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
-            except Exception as error:
-                await socket.send_denial_response(_failure(error))
+            except Owned as owned:
+                await self._socket_elsewhere(socket, owned)
                 return
-            offered = socket.scope.get("subprotocols", ())
-            await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+            except Exception as error:
+                await deny(socket, _failure(error, socket.url.path))
+                return
+            await socket.accept(_subprotocol(socket))
             await _both(socket, telling, hearing)
+
+    async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
+        try:
+            door = await self._door(owned, socket.scope)
+            if door is None:
+                raise owned
+            await joined(socket, door, _subprotocol(socket))
+        except Exception as error:
+            await deny(socket, _failure(error, socket.url.path))
+
+
+def _subprotocol(socket: WebSocket) -> str | None:
+    return SUBPROTOCOL if SUBPROTOCOL in socket.scope.get("subprotocols", ()) else None
 
 
 async def _both(
@@ -242,20 +311,39 @@ async def _both(
 ) -> None:
     """Tell and hear, until the page is gone, or there is nothing more to tell."""
     tells, hears = asyncio.create_task(telling()), asyncio.create_task(hearing())
-    _, left = await asyncio.wait({tells, hears}, return_when=asyncio.FIRST_COMPLETED)
+    done, left = await asyncio.wait({tells, hears}, return_when=asyncio.FIRST_COMPLETED)
     for task in left:
         task.cancel()
     await asyncio.gather(tells, hears, return_exceptions=True)
-    if hears in left:
-        slow = not tells.cancelled() and isinstance(tells.exception(), TimeoutError)
-        code, why = (TRY_LATER, "It was not read.") if slow else (1001, "The thread is closed.")
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect, TimeoutError):
-            await asyncio.wait_for(socket.close(code, why), 1.0)
+    if tells in done:
+        await _close(socket, tells.exception())
+
+
+def _timely(send: Send) -> Send:
+    """Sends as ``send`` does, and waits for nobody who reads nothing."""
+
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await send(message)
+
+    return sending
 
 
 async def _tell(socket: WebSocket, feed: Feed) -> None:
     async for event in feed:
         await socket.send_text(msgspec.json.encode(event).decode())
+
+
+async def _close(socket: WebSocket, failed: BaseException | None) -> None:
+    if isinstance(failed, WebSocketDisconnect):
+        return
+    if failed is not None:
+        logger.error("A socket failed", exc_info=failed)
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        if failed is None:
+            await socket.close(1001, "The thread is closed.")
+        else:
+            await socket.close(1011, "The hub failed at this; its log says why.")
 
 
 async def _hear(socket: WebSocket) -> None:
@@ -283,32 +371,28 @@ async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
         following.cancel()
 
 
+async def _frames(feed: Feed) -> AsyncIterator[bytes]:
+    async for event in _with_heartbeat(feed):
+        yield b": alive\n\n" if event is None else _frame(event)
+
+
 def _frame(event: ThreadEvent) -> bytes:
     data = msgspec.json.encode(event)
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
 
 
-def _body(raw: bytes, kind: type[msgspec.Struct]) -> Any:
-    try:
-        return msgspec.json.decode(raw or b"{}", type=kind)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError(f"The body does not fit: {error}.") from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise ConfigurationError("The body is no JSON; send an object.") from None
+def _error(path: str, status: int, sentence: str) -> JSONResponse:
+    return JSONResponse(problem(path, sentence), status)
 
 
-def _error(status: int, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, status)
-
-
-def _failure(error: Exception) -> JSONResponse:
+def _failure(error: Exception, path: str) -> JSONResponse:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
-            return _error(status, str(error))
+            return _error(path, status, str(error))
     if isinstance(error, SagentsError):
-        return _error(400, str(error))
+        return _error(path, 400, str(error))
     logger.error("A request failed", exc_info=error)
-    return _error(500, "The hub failed at this; its log says why.")
+    return _error(path, 500, "The hub failed at this; its log says why.")
 
 
 def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:

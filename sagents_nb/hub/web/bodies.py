@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+
+from ...errors import ConfigurationError
+from ..event_log import ThreadEvent
 
 Key = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Body(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a request says: a field that is not known is refused."""
+
+
+def body_of(raw: bytes, kind: type[msgspec.Struct]) -> Any:
+    """What these bytes say; nothing is an object without fields.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no JSON of that ``kind``, and
+    for a field that is there twice: of what is approved and not approved somebody else may have
+    read the other.
+    """
+    try:
+        body = msgspec.json.decode(raw or b"{}", type=kind)
+        json.loads(raw or b"{}", object_pairs_hook=_check_once)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"The body does not fit: {error!s:.300}.") from None
+    except ConfigurationError:
+        raise
+    except (ValueError, RecursionError):
+        raise ConfigurationError("The body is no JSON; send an object.") from None
+    return body
+
+
+def _check_once(pairs: list[tuple[str, Any]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise ConfigurationError(f"The body has {name!r:.110} twice; say it once.")
+        seen.add(name)
 
 
 class Reply(msgspec.Struct, kw_only=True, rename="camel"):
@@ -22,6 +54,12 @@ class ErrorReply(Reply):
     """Why nothing was done: one sentence that names the thing and the next step."""
 
     error: str
+
+
+class ChatErrorReply(Reply):
+    """The same, as OpenAI's clients read it: ``error`` has a ``message`` and a ``type``."""
+
+    error: dict[str, str]
 
 
 class OkReply(Reply):
@@ -121,7 +159,7 @@ class NewThread(Body):
 
 
 class ThreadReply(Reply, omit_defaults=True):
-    """A thread, without what was said in it; lists say its ``status``, and since when."""
+    """A thread, without what was said in it: what it is about, and what it is, since when."""
 
     id: str
     created_at: str
@@ -190,20 +228,10 @@ class StateReply(Reply):
     run: dict[str, Any]
 
 
-class EventReply(Reply):
-    """One event; ``seq`` counts them from 1."""
-
-    thread_id: str
-    ts: str
-    seq: int
-    type: str
-    data: dict[str, Any]
-
-
 class EventsReply(Reply):
     """Events of a thread, in their order."""
 
-    events: list[EventReply]
+    events: list[ThreadEvent]
 
 
 class CallEdit(Body):
@@ -242,6 +270,102 @@ class Registration(Body, forbid_unknown_fields=False):
     vars: dict[str, Any] = {}
 
 
+class ScheduleChanges(Body):
+    """A schedule, or what is to be other in one; ``intervalMs`` is in milliseconds."""
+
+    name: str | UnsetType = UNSET
+    agent_type: str | UnsetType = UNSET
+    input: str | UnsetType = UNSET
+    type: Literal["once", "cron", "interval"] | UnsetType = UNSET
+    run_at: datetime | UnsetType | None = UNSET
+    cron: str | UnsetType | None = UNSET
+    interval_ms: Annotated[float, Meta(ge=1000)] | UnsetType | None = UNSET
+    timezone: str | UnsetType = UNSET
+    max_retries: Annotated[int, Meta(ge=0, le=3)] | UnsetType = UNSET
+    overlap_policy: Literal["skip", "queue", "allow"] | UnsetType = UNSET
+
+
+class ScheduleReply(Reply):
+    """A schedule: ``status`` is active, paused or, once it is over, disabled."""
+
+    id: str
+    name: str
+    agent_type: str
+    input: str
+    type: str
+    run_at: str | None
+    cron: str | None
+    interval_ms: float | None
+    timezone: str
+    max_retries: int
+    overlap_policy: str
+    status: str
+    created_at: str
+    updated_at: str
+    last_run_at: str | None
+    next_run_at: str | None
+
+
+class SchedulesReply(Reply):
+    """The schedules of an agency, the newest first."""
+
+    schedules: list[ScheduleReply]
+
+
+class ScheduleRunReply(Reply):
+    """One time of a schedule: pending, running, completed, failed or skipped."""
+
+    id: str
+    schedule_id: str
+    agent_id: str | None
+    status: str
+    retry_count: int
+    error: str | None
+    scheduled_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
+class ScheduleRunsReply(Reply):
+    """The last times of a schedule, the newest first."""
+
+    runs: list[ScheduleRunReply]
+
+
+class Variables(Body):
+    """Variables by their names; ``"$NAME"`` stands for one of the hub's process."""
+
+    vars: dict[Key, Any]
+
+
+class VariablesReply(Reply):
+    """The names of variables: their values are shown to nobody."""
+
+    vars: list[str]
+
+
+class PluginReply(Reply):
+    """A middleware, by its key in the config of a blueprint, and the tags that choose it."""
+
+    name: str
+    tags: list[str]
+
+
+class ToolReply(Reply):
+    """A tool, and the tags that choose it."""
+
+    name: str
+    description: str
+    tags: list[str]
+
+
+class PluginsReply(Reply):
+    """What blueprints can be made of."""
+
+    plugins: list[PluginReply]
+    tools: list[ToolReply]
+
+
 class CodeExchange(Body):
     """The code that the address of the page had."""
 
@@ -252,9 +376,3 @@ class TokenReply(Reply):
     """The token that the code stood for."""
 
     token: str
-
-
-class HealthReply(Reply):
-    """Whether it takes new work."""
-
-    status: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -11,10 +12,18 @@ from ...errors import SagentsError
 from ..agencies import Agency
 from ..hub import Hub
 from ..threads import Thread
+from .forwarding import OF_A_PAGE
 
 
 class TooMany(SagentsError):
     """A limit of the hub is reached."""
+
+
+def problem(path: str, sentence: str) -> dict[str, Any]:
+    """Why nothing was done, as the clients of that path read it."""
+    if path.startswith("/v1/"):
+        return {"error": {"message": sentence, "type": "invalid_request_error"}}
+    return {"error": sentence}
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -30,23 +39,39 @@ class Limits(msgspec.Struct, frozen=True):
     body_bytes: int = 1_048_576
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One request; ``body`` is the struct of its route, ``by`` who decides, for the record."""
+class Call:
+    """One request; ``body`` is the struct of its route.
 
-    hub: Hub
-    limits: Limits
-    parameters: Mapping[str, str]
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    client: str
-    body: Any = None
+    ``owner`` is the id of the agency whose secret it shows, None where it is the hub's token.
+    """
 
-    @property
+    def __init__(
+        self,
+        hub: Hub,
+        limits: Limits,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        client: str,
+        owner: str | None = None,
+        body: Any = None,
+    ) -> None:
+        self.hub = hub
+        self.limits = limits
+        self.parameters = parameters
+        self.query = query
+        self.headers = headers
+        self.client = client
+        self.owner = owner
+        self.body = body
+
+    @cached_property
     def agency(self) -> Agency:
         """The agency in its path; raises :class:`~sagents_nb.errors.NotFound`."""
         return self.hub.agency(self.parameters["agency"])
 
-    @property
+    @cached_property
     def thread(self) -> Thread:
         """The thread in its path, open; raises :class:`~sagents_nb.errors.NotFound`."""
         return self.hub.thread(self.agency, self.parameters["thread"])
@@ -54,7 +79,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_of_page(self) -> bool:
         """Whether a page sent it: what it approves has to be what it showed."""
-        return "origin" in self.headers
+        return "origin" in self.headers or OF_A_PAGE in self.headers
 
     def check_runs(self) -> None:
         """Raise :class:`TooMany` where no further run may be active."""

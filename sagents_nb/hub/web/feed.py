@@ -7,6 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
+from ...errors import NotFound
 from ...runtime.thread import runtime
 from ..event_log import ThreadEvent
 from ..threads import Thread
@@ -19,32 +20,31 @@ MOST_WAITING = 256
 class Feed:
     """The events of ``thread`` after number ``since``, each once and in order, then what follows.
 
-    ``read`` gives those that are kept after a number. Iterate it on the loop it was made on, once
-    :meth:`begin` was called in a thread; :meth:`end` lets go of it.
+    ``read`` gives those that are kept after a number. It is made in a thread, since the runtime's
+    loop may have to wait for a tool, and iterated on ``loop``; :meth:`end` lets go of it.
     """
 
     def __init__(
-        self, thread: Thread, since: int, read: Callable[[int], list[ThreadEvent]]
+        self,
+        thread: Thread,
+        since: int,
+        read: Callable[[int], list[ThreadEvent]],
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._thread = thread
         self._last = since
         self._read = read
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._woken = asyncio.Event()
         self._waiting: deque[ThreadEvent | None] = deque()
         self._behind = True  # of what is kept nothing has been read
-        self._unwatch: Callable[[], None] | None = None
-
-    def begin(self) -> None:
-        """Hear of what follows; the thread does not rest meanwhile."""
-        self._unwatch = self._thread.session.watch(f"feed-{uuid.uuid4().hex[:12]}")
-        runtime.call(self._thread.log.listen, self._hear)
+        self._unwatch = thread.session.watch(f"feed-{uuid.uuid4().hex[:12]}")  # it does not rest
+        runtime.call(thread.log.listen, self._hear)
 
     def end(self) -> None:
         """Hear of nothing any more."""
         runtime.post(self._thread.log.leave, self._hear)
-        if self._unwatch is not None:
-            self._unwatch()
+        self._unwatch()
 
     def _hear(self, event: ThreadEvent | None) -> None:
         """On the runtime's loop."""
@@ -61,10 +61,13 @@ class Feed:
         while True:
             if self._behind:
                 self._behind = False
-                while kept := await asyncio.to_thread(self._read, self._last):
-                    for event in kept:
-                        self._last = event.seq
-                        yield event
+                try:
+                    while kept := await asyncio.to_thread(self._read, self._last):
+                        for event in kept:
+                            self._last = event.seq
+                            yield event
+                except NotFound:  # it was deleted meanwhile
+                    return
             while self._waiting and not self._behind:
                 next_ = self._waiting.popleft()
                 if next_ is None:
@@ -72,11 +75,9 @@ class Feed:
                 if next_.type == DELTA:
                     if next_.seq == self._last:
                         yield next_
-                elif next_.seq == self._last + 1:
+                elif next_.seq > self._last:  # none is missing: it was kept before it was told
                     self._last = next_.seq
                     yield next_
-                elif next_.seq > self._last:  # some were not told here
-                    self._behind = True
             if not self._behind:
                 self._woken.clear()
                 await self._woken.wait()

@@ -21,7 +21,7 @@ from starlette.websockets import WebSocket
 from ...errors import SagentsError
 from ..agencies import digest_of
 from ..hub import Hub
-from .call import Limits
+from .call import Limits, problem
 from .routes import Match, Needs, match
 
 Scope = MutableMapping[str, Any]
@@ -36,6 +36,12 @@ TOKEN_PROTOCOL = "sagents.token."
 
 MATCH = "sagents.match"
 """In the scope of a request that was let through: the route that it is for."""
+
+OWNER = "sagents.owner"
+"""In the same: the id of the agency whose secret was shown, if one was."""
+
+FORWARDED = "sagents.forwarded"
+"""In the same: another hub sent it on, which had looked at who may."""
 
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _HEADERS = [
@@ -132,7 +138,9 @@ class Guard:
         name, _, port = host.rpartition(":")
         if not name or host.endswith("]") or not port.isdigit():
             name = host
-        return name.lower() in LOOPBACK or host.lower() in self.settings.hosts
+        door = self.hub.doors.own  # by which other processes call it
+        known = self.settings.hosts if door is None else (*self.settings.hosts, door.host)
+        return name.lower() in LOOPBACK or host.lower() in known
 
     def _shared_with(self, headers: dict[str, list[str]]) -> str | None:
         """The listed origin of elsewhere that it comes from."""
@@ -157,6 +165,10 @@ class Guard:
         digest = digest_of(token)
         if secrets.compare_digest(digest, self.settings.token):
             return None
+        door = self.hub.doors.own
+        if door is not None and secrets.compare_digest(digest, digest_of(door.token)):
+            scope[FORWARDED] = True
+            return None
         # Of an agency, then: whatever is not its own is not there for it.
         owner = await asyncio.to_thread(self.hub.agency_of_secret, digest)
         if owner is None or (found.route is not None and needs is Needs.HUB):
@@ -165,7 +177,10 @@ class Guard:
                 "That token opens nothing here; the hub printed its own when it began.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        if found.route is None or found.malformed or found.parameters["agency"] == owner:
+        scope[OWNER] = owner
+        if found.route is None or found.malformed or needs is Needs.ANY:
+            return None
+        if found.parameters["agency"] == owner:
             return None
         return Refusal(404, _no_agency(found.parameters["agency"]))
 
@@ -188,7 +203,7 @@ class Guard:
         if scope.get("method") not in _CHANGES:
             return None
         lengths = headers.get("content-length", [])
-        length = int(lengths[0]) if len(lengths) == 1 and lengths[0].isdigit() else None
+        length = int(lengths[0]) if len(lengths) == 1 else None  # the server sees that it is one
         if length is not None and length > self.settings.limits.body_bytes:
             return Refusal(413, _too_large(self.settings.limits.body_bytes))
         kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
@@ -232,14 +247,14 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 def _token_of(scope: Scope, headers: dict[str, list[str]]) -> str | None:
     """The token that a request shows; none in an address, which would be in logs."""
-    given: list[str] = [*headers.get("authorization", ()), *headers.get("x-secret", ())]
+    given = list(headers.get("x-secret", ()))
+    for value in headers.get("authorization", ()):
+        kind, _, token = value.partition(" ")
+        given.append(token.strip() if kind.lower() == "bearer" else "")
     for protocol in scope.get("subprotocols", ()):
         if protocol.startswith(TOKEN_PROTOCOL):
             given.append(_decoded(protocol.removeprefix(TOKEN_PROTOCOL)))
-    if len(given) != 1:
-        return None
-    kind, _, rest = given[0].partition(" ")
-    return rest.strip() if kind.lower() == "bearer" and "authorization" in headers else given[0]
+    return given[0] if len(given) == 1 and given[0] else None
 
 
 def _decoded(text: str) -> str:
@@ -277,8 +292,17 @@ def _with_headers(send: Send, shared: str | None) -> Send:
 
 
 async def _refuse(refusal: Refusal, scope: Scope, receive: Receive, send: Send) -> None:
-    response = JSONResponse({"error": refusal.error}, refusal.status, headers=refusal.headers)
+    response = JSONResponse(
+        problem(scope["path"], refusal.error), refusal.status, headers=refusal.headers
+    )
     if scope["type"] == "websocket":
-        await WebSocket(scope, receive, send).send_denial_response(response)
+        await deny(WebSocket(scope, receive, send), response)
     else:
         await response(scope, receive, send)
+
+
+async def deny(socket: WebSocket, response: Response) -> None:
+    """Answer what would have been a socket."""
+    await socket.send_denial_response(response)
+    # uvicorn takes it for unanswered, and logs an error, until it has closed the connection.
+    await asyncio.sleep(0)

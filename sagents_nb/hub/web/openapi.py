@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from .bodies import ErrorReply
+from .bodies import ChatErrorReply, ErrorReply
 from .routes import ROUTES, Needs, Route
 
 _REF = "#/components/schemas/{name}"
@@ -32,7 +32,9 @@ def document() -> dict[str, Any]:
     """The whole document; sockets are in none, OpenAPI has no word for them."""
     routes = [route for route in ROUTES if route.kind == "http"]
     types = [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
-    _, schemas = msgspec.json.schema_components([*types, ErrorReply], ref_template=_REF)
+    _, schemas = msgspec.json.schema_components(
+        [*types, ErrorReply, ChatErrorReply], ref_template=_REF
+    )
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -61,10 +63,10 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "responses": {str(route.status): _response(route)},
     }
-    failures = {403, *route.errors}
+    failures = {403, 503, *route.errors}
     if route.needs is not Needs.NOTHING:
         operation["security"] = [{"bearer": []}, {"secret": []}]
-        failures |= {401, 503}
+        failures.add(401)
     parameters = [
         {
             "name": each,
@@ -74,7 +76,7 @@ def _operation(route: Route) -> dict[str, Any]:
         }
         for each in route.parameters
     ]
-    if route.path.endswith("/events"):
+    if route.live:
         since = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
         parameters.append({"name": "since", "in": "query", "required": False, "schema": since})
     if parameters:
@@ -87,7 +89,7 @@ def _operation(route: Route) -> dict[str, Any]:
     for status in sorted(failures):
         operation["responses"][str(status)] = {
             "description": _WORDS[status],
-            "content": _json(ErrorReply),
+            "content": _json(ChatErrorReply if route.path.startswith("/v1/") else ErrorReply),
         }
     return operation
 
@@ -98,6 +100,8 @@ def _response(route: Route) -> dict[str, Any]:
         said["content"] = _json(route.reply)
     else:
         said["content"] = {"application/json": {"schema": {"type": "object"}}}
+    if route.live:
+        said["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     return said
 
 

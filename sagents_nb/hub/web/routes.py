@@ -14,7 +14,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ...errors import ConfigurationError
-from . import agency_routes, agent_routes
+from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
+from . import agency_routes, agent_routes, chat_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -26,19 +27,26 @@ from .bodies import (
     CodeExchange,
     CreatedAgency,
     EventsReply,
-    HealthReply,
     Invocation,
     NewAgency,
     NewThread,
     OkReply,
+    PluginsReply,
     Registration,
     RunReply,
+    ScheduleChanges,
+    ScheduleReply,
+    ScheduleRunReply,
+    ScheduleRunsReply,
+    SchedulesReply,
     SecretReply,
     StateReply,
     ThreadReply,
     ThreadsReply,
     TokenReply,
     UsageReply,
+    Variables,
+    VariablesReply,
 )
 from .call import Call
 from .pages import ASSETS
@@ -50,13 +58,17 @@ class Needs(Enum):
     NOTHING = "nothing"
     HUB = "the hub's"
     AGENCY = "the hub's or the agency's"
+    ANY = "the hub's or any agency's"
 
 
 Kind = Literal["http", "websocket", "page"]
 
 
 class Route(NamedTuple):
-    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``."""
+    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
+
+    What is ``live`` is told as an event stream, too, to who accepts one.
+    """
 
     method: str
     path: str
@@ -68,6 +80,7 @@ class Route(NamedTuple):
     status: int = 200
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
+    live: bool = False
 
     @property
     def parameters(self) -> list[str]:
@@ -76,6 +89,7 @@ class Route(NamedTuple):
 
 
 A, T = "/agency/{agency}", "/agency/{agency}/agent/{thread}"
+S = "/agency/{agency}/schedules/{schedule}"
 _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
@@ -84,13 +98,18 @@ ROUTES: tuple[Route, ...] = (
         Route("GET", f"/assets/{name}", Needs.NOTHING, "A file of that page.", kind="page")
         for name in ASSETS
     ),
-    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=HealthReply),
+    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
     Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
     Route(
         *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
         body=CodeExchange,
         reply=TokenReply,
         errors=(401,),
+    ),
+    Route(
+        *("GET", "/plugins", Needs.ANY, "What blueprints can be made of, and by which tags."),
+        agency_routes.plugins,
+        reply=PluginsReply,
     ),
     Route(
         *("GET", "/agencies", Needs.HUB, "All agencies, the newest first."),
@@ -217,11 +236,100 @@ ROUTES: tuple[Route, ...] = (
         *("GET", f"{T}/events", Needs.AGENCY, "What was told of it; live as an event stream."),
         agent_routes.events,
         reply=EventsReply,
-        errors=(404, 409),
+        errors=(404, 409, 429),
+        live=True,
+    ),
+    Route(
+        *("GET", "/v1/models", Needs.ANY, "Kinds of agents, as OpenAI's clients list models."),
+        chat_routes.models,
+        reply=ChatModels,
+    ),
+    Route(
+        *("POST", "/v1/chat/completions", Needs.ANY, "An agent's answer, for OpenAI's clients."),
+        chat_routes.complete,
+        body=ChatRequest,
+        reply=ChatReply,
+        errors=(404, 429),
+    ),
+    Route(
+        *("GET", f"{A}/schedules", Needs.AGENCY, "Its schedules, the newest first."),
+        schedule_routes.schedules,
+        reply=SchedulesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/schedules", Needs.AGENCY, "Have threads begin by themselves."),
+        schedule_routes.create_schedule,
+        body=ScheduleChanges,
+        reply=ScheduleReply,
+        status=201,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", S, Needs.AGENCY, "One schedule, and when it begins next."),
+        schedule_routes.schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("PATCH", S, Needs.AGENCY, "Change a schedule; it goes on from now."),
+        schedule_routes.change_schedule,
+        body=ScheduleChanges,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("DELETE", S, Needs.AGENCY, "Forget a schedule; what it began goes on."),
+        schedule_routes.delete_schedule,
+        reply=OkReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/pause", Needs.AGENCY, "Have it begin nothing for now."),
+        schedule_routes.pause_schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/resume", Needs.AGENCY, "Have it go on; what was missed is left out."),
+        schedule_routes.resume_schedule,
+        reply=ScheduleReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{S}/trigger", Needs.AGENCY, "Have it begin now, whatever is due."),
+        schedule_routes.trigger_schedule,
+        reply=ScheduleRunReply,
+        errors=(404, 429),
+    ),
+    Route(
+        *("GET", f"{S}/runs", Needs.AGENCY, "What became of its last times."),
+        schedule_routes.schedule_runs,
+        reply=ScheduleRunsReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("GET", f"{A}/vars", Needs.AGENCY, "The names of its variables, never their values."),
+        schedule_routes.variables,
+        reply=VariablesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/vars", Needs.AGENCY, "Keep variables, for what its tools are told."),
+        schedule_routes.save_variables,
+        body=Variables,
+        reply=VariablesReply,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("DELETE", f"{A}/vars/{{name}}", Needs.AGENCY, "Forget a variable."),
+        schedule_routes.delete_variable,
+        reply=OkReply,
+        errors=_NOT_THERE,
     ),
     Route(
         *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),
-        errors=(404, 409),
+        errors=(404, 409, 429),
         kind="websocket",
     ),
     Route(

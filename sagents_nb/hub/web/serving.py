@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ipaddress
+import math
 import os
 import secrets
 import socket
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -31,6 +33,10 @@ _PORT = kinds.Kind(
 )
 
 
+def _print(line: str) -> None:
+    print(line, flush=True)  # who reads a pipe waits for the address
+
+
 @kinds.checked(port=_PORT, store=kinds.PATH, say=kinds.Kind("a function", callable))
 def serve(
     system: AgentSystem,
@@ -43,15 +49,16 @@ def serve(
     origins: Sequence[str] = (),
     insecure: bool = False,
     limits: Limits | None = None,
-    say: Callable[[str], object] = print,
+    say: Callable[[str], object] = _print,
 ) -> None:
     """Serve agents of ``system`` over HTTP until the process is told to end (SIGINT, SIGTERM).
 
     ``store`` is the path of a SQLite file, or a database's URL. ``host`` and ``port`` are where it
     listens; port 0 is a free one. ``token`` opens it, by default a new one, which is said once, by
-    ``say``. ``host_names`` are further names by which it is called, and ``origins`` pages elsewhere
-    that may use it. Beyond this machine it is served without TLS only if that is asked for, with
-    ``insecure``: put a proxy before it. ``limits`` are how much it takes at once.
+    ``say``, with an address that opens its page; one that is given is not said. ``host_names`` are
+    further names by which it is called, and ``origins`` pages elsewhere that may use it. Beyond
+    this machine it is served without TLS only if that is asked for, with ``insecure``: put a proxy
+    before it. ``limits`` are how much it takes at once.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a host that would need ``insecure``,
     a token that can be guessed, and a port that is taken.
@@ -63,64 +70,86 @@ def serve(
         )
     if token is not None and len(token) < 32:
         raise ConfigurationError("A token has 32 characters at least; leave it out for a new one.")
-    token = token or secrets.token_urlsafe(32)
-    listening = _listening(host, port)
+    given, token = token, token or secrets.token_urlsafe(32)
     settings = Settings(
         token=digest_of(token),
         hosts=tuple(name.lower() for name in host_names),
         origins=tuple(origins),
         limits=limits or Limits(),
     )
-    hub = Hub(system, store)
-    try:
-        codes = Codes(token)
-        app = App(hub, settings, codes)
+    codes = Codes(token)
+    with listening_socket(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
+
+        def begun() -> None:
+            say(f"The hub is at {_address(listening)}")
+            if given is None:
+                say(f"Its token, which is shown this once: {token}")
+                page = f"{_address(listening)}/#code={codes.new()}"
+                say(f"Its page, opened within a minute, needs no token: {page}")
+
+        hub.doors.open(_address(listening, socket.gethostname()))
         hub.recover()
-        asyncio.run(_serve(app, listening, lambda: _say(listening, token, codes, say)))
-    finally:
-        hub.close()
-        listening.close()
+        hub.scheduler.start()
+        Server(App(hub, settings, codes), begun).run([listening])
 
 
-def _say(listening: socket.socket, token: str, codes: Codes, say: Callable[[str], object]) -> None:
+class Server(uvicorn.Server):
+    """Serves ``app`` behind its guard; ``begun`` is called once it does.
+
+    A signal has it take no new work, let runs end for a moment and return; a second one does not
+    wait. uvicorn's own raises the signal again, which would end the process before the hub is
+    closed.
+    """
+
+    def __init__(self, app: App, begun: Callable[[], object] = lambda: None) -> None:
+        config = uvicorn.Config(
+            Guard(app, app.hub, app.settings),
+            ws="websockets-sansio",
+            ws_max_size=app.settings.limits.body_bytes,
+            lifespan="on",
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        super().__init__(config)
+        self._app = app
+        self._begun = begun
+        self._until = math.inf
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen."""
+        await super().startup(sockets)
+        self._begun()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end, or end now."""
+        seconds = 0.0 if self._app.draining else DRAIN_SECONDS
+        self._app.draining = True
+        self._until = time.monotonic() + seconds
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether it is time to go."""
+        if self._app.draining and (
+            time.monotonic() >= self._until or not self._app.hub.active_runs()
+        ):
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def _address(listening: socket.socket, everywhere: str = "localhost") -> str:
+    """Where it listens; ``everywhere`` stands for all addresses of this machine."""
     name, port = listening.getsockname()[:2]
-    address = f"http://{f'[{name}]' if ':' in name else name}:{port}"
-    say(f"The hub is at {address}")
-    say(f"Its token, which is shown this once: {token}")
-    say(f"Its page, opened within a minute, needs no token: {address}/#code={codes.new()}")
+    name = everywhere if name in ("0.0.0.0", "::") else name
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
-async def _serve(app: App, listening: socket.socket, begun: Callable[[], None]) -> None:
-    config = uvicorn.Config(
-        Guard(app, app.hub, app.settings),
-        ws="websockets-sansio",
-        ws_max_size=app.settings.limits.body_bytes,
-        lifespan="on",
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
-    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.01)
-    if server.started:
-        begun()
-    await _drained(app, server, serving)
-    await serving
-
-
-async def _drained(app: App, server: uvicorn.Server, serving: asyncio.Future[None]) -> None:
-    """Once it is told to end: take no new work, and let runs end for a moment."""
-    while not server.should_exit and not serving.done():
-        await asyncio.sleep(0.05)
-    app.draining = True
-
-
-def _listening(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket there; raises :class:`~sagents_nb.errors.ConfigurationError` where it cannot be."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
+    # Of TCP by name: of others asyncio does not know that answers are to be sent without delay,
+    # and each takes 40 ms.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name == "posix":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

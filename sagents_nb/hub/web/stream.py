@@ -26,22 +26,20 @@ MOST_WAITING = 256
 MOST_BYTES = 1_000_000
 """What waits for a page that reads slowly; beyond either it is given a snapshot once it reads."""
 
-PATIENCE = 30.0
-"""Seconds in which a page has to take something, before it is let go."""
-
-TRY_LATER = 1013
-"""The code with which a socket is closed whose page is to come again."""
-
 _MADE_ANEW = ("events", "snapshot")
 
 
 class Stream:
-    """One page that looks at ``thread`` over ``socket``, on the server's loop."""
+    """One page that looks at ``thread`` over ``socket``, on the loop of the server.
 
-    def __init__(self, socket: WebSocket, thread: Thread) -> None:
+    It is made, and ended, in a thread: whatever asks the runtime's loop may have to wait for a
+    tool, and the server must not.
+    """
+
+    def __init__(self, socket: WebSocket, thread: Thread, loop: asyncio.AbstractEventLoop) -> None:
         self._socket = socket
         self._thread = thread
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._waiting: deque[tuple[str, bytes]] = deque()
         self._bytes = 0
         self._behind = False
@@ -70,13 +68,13 @@ class Stream:
         self._woken.set()
 
     async def tell(self) -> None:
-        """Send what waits, until the thread is closed; a page that takes nothing is let go."""
+        """Send what waits, until the thread is closed."""
         while True:
             self._woken.clear()
             while self._waiting:
                 kind, frame = self._waiting.popleft()
                 self._bytes -= len(frame)
-                await asyncio.wait_for(self._socket.send_text(frame.decode()), PATIENCE)
+                await self._socket.send_text(frame.decode())
                 if kind == "closed":
                     return
             if self._behind:

@@ -56,6 +56,11 @@ _COUNTED = re.compile(r"^how many \w+$", re.IGNORECASE)
 _COUNTS_ALSO = re.compile(
     r"^how many \w+ (?!(?:(?:are|is|were|was) )?(?:there\b|in (?:`|the\b)|`))", re.IGNORECASE
 )
+# "What was the lowest fare, and which class paid it" asks for the class of that row.
+_OF_THAT = re.compile(
+    r"^(?:which|what|who|when)\b[^`?]*\b(?:it|that)(?: (?:in|of|from))?\W*(?:`[\w.]+`\W*)?$",
+    re.IGNORECASE,
+)
 _LEFT_OUT = re.compile(
     r"^(?P<which>which|what|who)\b(?P<group>(?: \w+){0,3}?)"
     r"(?P<verb> (?:has|had|have|is|was|were|are|got|did|does|do|sold|made|shows?|showed))?"
@@ -163,6 +168,8 @@ class Analysis:
     def _goes_on(self, before: str, part: str) -> bool:
         """Whether a clause only says more of the one before it."""
         if _COUNTED.match(before) and _COUNTS_ALSO.match(part):
+            return True
+        if _OF_THAT.match(part) and superlative(before) and self.takes(before):
             return True
         return _RANKS.match(part) is not None and self.takes(before)
 
@@ -359,6 +366,8 @@ class Analysis:
         if query.kind == "show":
             top = query.top or frame.size
             return list(frame.rows[:top]) if len(frame.rows) >= top else _CUT
+        if query.rank > 1:
+            return "I write a ranking from its first place on"
         rows = result(query, ran[-1].text, frame) if ran else evaluate(query, frame) or []
         wanted = query.top or (1 if query.wants == "first" and query.kind == "rows" else None)
         if wanted is None and ran and len(rows) >= SHOWN and query.order:

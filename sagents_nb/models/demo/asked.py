@@ -7,6 +7,7 @@ means has to be in that query, too: see :func:`neglected_word`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from .data_words import (
     MORE,
     NEGATIONS,
     NUMBERS,
+    ORDINALS,
     PERIODS,
     SHARE,
     SHRINK,
@@ -53,6 +55,7 @@ class Asked:
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
+        self.rank = self._place()
         places = {index for index, _ in keys}
         self.by = tuple(dict.fromkeys(key for _, key in keys))
         named = [t for i, t in enumerate(self.tokens) if t.role == "column" and i not in places]
@@ -63,7 +66,7 @@ class Asked:
         statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)
         self.statistic = next((statistic for statistic in statistics if statistic), None)
         several = [c for c in self.where(self.values) if c.operator == "in"]
-        self.compared = tuple(Key(c.column, "" if c.part == "quarter" else c.part) for c in several)
+        self.compared = tuple(Key(c.column, c.part) for c in several)
         self.compared += self.contrasted
         if self.reading.says({"or"}):
             self.compared = ()
@@ -89,6 +92,20 @@ class Asked:
         """Whether a column holds what can be added up or averaged."""
         column = self.frame.column(name)
         return column.numeric or column.binary
+
+    @property
+    def year(self) -> str:
+        """The column of years, "" without one."""
+        return next((c.name for c in self.frame.columns if "year" in parts_of(c.name)), "")
+
+    def one_each(self, by: Sequence[Key], where: Sequence[Condition]) -> bool:
+        """Whether a group has one of the rows that are meant, as a country has in a year."""
+        said = [key.column for key in by if not key.period]
+        if len(said) == 1 and self.frame.is_key(said[0]):
+            return True
+        said += [c.column for c in where if c.operator == "==" and not c.part]
+        counts = [self.frame.column(name).different or 0 for name in dict.fromkeys(said)]
+        return bool(by) and prod(counts) == self.frame.size
 
     def only(self) -> tuple[str, ...]:
         """The one column of numbers, if there is but one."""
@@ -126,7 +143,8 @@ class Asked:
             if token.role == "column" and len(token.columns) == 1:
                 column = self.frame.column(token.columns[0])
                 if self._groups(index, column) or (
-                    self._joined(index, found) and (column.counted or not column.numeric)
+                    self._joined(index, found)
+                    and (column.counted or column.binary or not column.numeric)
                 ):
                     found.append((index, Key(column.name, self._granularity(column))))
             elif not token.role and (period := self._period(index, found)) is not None:
@@ -152,18 +170,17 @@ class Asked:
 
     def _joined(self, index: int, found: Sequence[tuple[int, Key]]) -> bool:
         """Whether a column goes on from one that is grouped by: "by sex and class"."""
-        between = self.reading.words[found[-1][0] + 1 : index] if found else []
-        return bool(between) and set(between) <= {"and", "the", "then"}
+        return bool(found) and self.reading.joins(found[-1][0], index)
 
     def _period(self, index: int, found: Sequence[tuple[int, Key]]) -> Period | None:
         """The period that a word groups by, None if it does not."""
         word, before, after = (self.reading.word(i) for i in (index, index - 1, index + 1))
-        if word not in PERIODS or self.frame.date is None:
-            return None
-        asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
         if word == "when" and self._is_condition(index):
             self.tokens[index].role = "operator"
             return None
+        if word not in PERIODS or self.frame.date is None:
+            return None
+        asked = before in ("which", "what") or word in ("annual", "when") or word.endswith("ly")
         most = before in UP | DOWN or (before.endswith("est") and adjective(before) is not None)
         said = self.near(index) & (EACH | {"which"}) or self._joined(index, found)
         said = said or (bool(found) and found[-1][0] == index - 1)  # "by station, month"
@@ -229,8 +246,21 @@ class Asked:
             ends = word.endswith("est") or (wetter and word.endswith("er"))
             if ends and (known := adjective(word)):
                 token.role = "superlative"
-                return order_of(known[0]), word, self.reading.measured(known[1])
+                measured = self.reading.measured(known[1])
+                ages = tuple(name for name in measured if not self.reading.is_year(name))
+                older = "year" in known[1] and measured and not ages
+                return order_of(known[0] != bool(older)), word, ages or measured
         return "", "", ()
+
+    def _place(self) -> int:
+        """The place in a ranking: of "the second highest" it is 2."""
+        roles = [token.role for token in self.tokens]
+        before = roles.index("superlative") - 1 if "superlative" in roles else -1
+        place = ORDINALS.get(self.reading.word(before), 1)
+        if place > 1 and self.reading.is_free(before):
+            self.tokens[before].role = "number"
+            return place
+        return 1
 
     def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
         """Whether more is said to be there, the word, and the columns that it is about."""
@@ -308,7 +338,7 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
     token, reading = asked.tokens[index], asked.reading
     word, before = token.word, reading.word(index - 1)
     if token.role == "number":
-        return query.top is not None
+        return query.top is not None or query.rank == ORDINALS.get(word)
     if word in STATISTICS:
         return _computes(query, STATISTICS[word])
     if query.kind == "aggregate" and word in DISTINCT:
@@ -329,7 +359,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return allowed or bool(query.subjects or query.by) or len(query.measures) > 1
     if word in _COLUMNS:
         beside = {t.role for t in asked.tokens[max(0, index - 1) : index + 2]}
-        counted = query.kind == "missing" and reading.says(COUNT)
+        each = before in _EACH or before == "by"
+        counted = query.kind == "missing" and reading.says(COUNT) and not each
         told = query.kind in ("shape", "summary", "show", "missing", "correlation", "plot")
         return bool(beside & {"column", "part"}) or (told and not counted)
     if word in LATEST - {"recent", "current"}:

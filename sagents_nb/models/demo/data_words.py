@@ -50,7 +50,12 @@ SUMMARY = word_set(
     "summarise summarize summary summaries describe overview analyse analyze explore"
 )
 SHOW = word_set("show display print see look view head preview open peek")
-RANGE = word_set("range cover covers covered span spans spanning period earliest latest start end")
+ENDS = (word_set("min minimum lowest smallest"), word_set("max maximum highest largest"))
+RANGE = (
+    ENDS[0]
+    | ENDS[1]
+    | word_set("range cover covers covered span spans spanning period earliest latest start end")
+)
 SHAPE = word_set("shape size big large columns column variables fields features dimensions long")
 COUNT = word_set("count counts number many frequency")
 EACH = word_set("by per each every across within")
@@ -80,9 +85,11 @@ PERIODS: dict[str, Period] = {
     **dict.fromkeys(("weekday", "weekdays"), "weekday"),
     **dict.fromkeys(("hour", "hours", "hourly"), "hour"),
 }
-ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3}
+ORDINAL_NAMES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+ORDINALS = {w: n for n, w in enumerate(ORDINAL_NAMES, 1)}
 _NUMBERS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 NUMBERS = {w: n for n, w in enumerate(_NUMBERS, 2)}
+SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 UNITS = word_set(
     "mm cm m km g kg lb lbs usd eur gbp pct percent c f mph kmh s sec ms hours hour years year "
     "euros dollars degrees grams meters metres old"
@@ -130,6 +137,7 @@ _SAME = [
         "salary wage pay income",
         "department dept team",
         "score rating grade mark",
+        "embarked port",
     )
 ]
 SYNONYMS: dict[str, set[int]] = {}
@@ -140,6 +148,9 @@ ALIASES = {
     "max": {"maximum", "max", "high"},
     "min": {"minimum", "min", "low"},
     "avg": {"average", "mean"},
+    "pop": {"population"},
+    "exp": {"expectancy", "experience"},
+    "percap": {"capita"},
 }
 _FEMALE, _MALE = word_set("female f woman"), word_set("male m man")
 VALUES_SAME = {
@@ -165,7 +176,9 @@ CHARTS = {
 # What is added up rather than averaged where nothing is said.
 ADDED = word_set(
     "revenue sales amount units quantity qty cost costs profit income turnover spend spending "
-    "precipitation rain rainfall snow snowfall population budget orders visits clicks goals points "
-    "volume passengers expenses earnings sold count downloads views cases deaths births "
+    "precipitation rain rainfall snow snowfall population pop budget orders visits clicks goals "
+    "points volume passengers expenses earnings sold count downloads views cases deaths births "
     "rides trips tickets visitors riders"
 )
+# What is there at a time, so that those of several times are not added up.
+STOCKS = word_set("population pop inhabitants")

@@ -61,13 +61,15 @@ class Key(msgspec.Struct, frozen=True):
 class Condition(msgspec.Struct, frozen=True):
     """What rows have to be: ``part`` is what counts of a date, "" for all of it.
 
-    The value of "in" is a tuple of those that are allowed.
+    The value of "in" is a tuple of those that are allowed. One with a statistic is compared with
+    that of its column, of all rows or of those of the time that is said; its value is None.
     """
 
     column: str
     operator: Operator
     value: Any
     part: Part = ""
+    statistic: Literal["", "mean", "median"] = ""
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -94,6 +96,7 @@ class Query(msgspec.Struct, frozen=True):
     # Words that were taken for the rows, without a sign that they are.
     assumed: tuple[str, ...] = ()
     that: tuple[Condition, ...] = ()
+    rank: int = 1  # which place of a ranking is wanted: 2 for the second highest value
 
     @property
     def value(self) -> str:
@@ -114,7 +117,7 @@ class Query(msgspec.Struct, frozen=True):
     def most(self) -> int:
         """How many of the rows in an order are looked at: some more, as they may be ties."""
         if self.kind == "rows":
-            return max(self.top or 1, 5) + (SHOWN if self.order else 0)
+            return max(self.top or 1, 5, self.rank) + (SHOWN if self.order else 0)
         return (self.top or 0) + SHOWN
 
 
@@ -136,6 +139,7 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
         return None
     if any(k.period in ("week", "hour") for k in query.by):
         return None
+    query = _with_numbers(query, frame)
     rows = [row for row in frame.rows if all(_holds(c, row) for c in query.where)]
     match query.kind:
         case "aggregate" | "growth" | "change":
@@ -153,6 +157,31 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
         case "correlation" if len(query.measures) == 2:
             return [{"correlation": _correlation(rows, *query.measures)}]
     return None
+
+
+def times_of(conditions: Sequence[Condition], frame: Frame) -> list[Condition]:
+    """The conditions that say when."""
+    return [
+        c
+        for c in conditions
+        if not c.statistic
+        and (c.part or frame.column(c.column).dated or c.column.lower() == "year")
+    ]
+
+
+def _with_numbers(query: Query, frame: Frame) -> Query:
+    """The query with the number in the place of each statistic that rows are compared with."""
+    times = times_of(query.where, frame)
+    rows = [row for row in frame.rows if all(_holds(c, row) for c in times)]
+
+    def settled(condition: Condition) -> Condition:
+        if not condition.statistic:
+            return condition
+        number = computed(condition.statistic, [row[condition.column] for row in rows])
+        return msgspec.structs.replace(condition, value=number, statistic="")
+
+    where, that = (tuple(map(settled, said)) for said in (query.where, query.that))
+    return msgspec.structs.replace(query, where=where, that=that)
 
 
 def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
@@ -246,6 +275,8 @@ def _holds(condition: Condition, row: Row) -> bool:
         case "quarter":
             value = (int(str(value)[5:7]) + 2) // 3
     wanted = condition.value
+    if wanted is None:
+        return False
     if condition.operator == "in":
         return value in wanted
     if isinstance(value, str) != isinstance(wanted, str):
@@ -306,6 +337,8 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
         if not joined(query, frame):
             names = [*(key.column for key in query.by), *query.measures]
             return [{name: row[name] for name in names} for row in rows]
+    if query.kind == "change" and len(query.by) == 2:
+        return _ends(query, rows)
     found: list[Row] = []
     for held, members in _groups(query.by, rows).items() if query.by else [((), list(rows))]:
         row: Row = {key.label: v for key, v in zip(query.by, held, strict=True)}
@@ -322,6 +355,29 @@ def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:
             row |= {m: computed(query.statistic, [r[m] for r in members]) for m in query.measures}
         found.append(row)
     return _ordered(found, query.value, query) if query.kind == "aggregate" else found
+
+
+def years_of(query: Query) -> tuple[int, ...]:
+    """The first and the last year of a change of groups that are named, () for those there are."""
+    year = query.by[-1].column
+    named = (c.value for c in query.where if c.column == year and c.operator == "in")
+    return tuple(next(named, ()))
+
+
+def _ends(query: Query, rows: Sequence[Row]) -> list[Row]:
+    """Of each group what it has in the first year and in the last, where it has both."""
+    (measure,), (group, _) = query.measures, query.by
+    values = {
+        held: computed(query.statistic, [row[measure] for row in members])
+        for held, members in _groups(query.by, rows).items()
+    }
+    years = sorted({held[1] for held in values})
+    first, last = years_of(query) or (years[0], years[-1]) if years else (0, 0)
+    found = [
+        {group.label: name, "first": values.get((name, first)), "last": values.get((name, last))}
+        for name in dict.fromkeys(held[0] for held in values)
+    ]
+    return [row for row in found if None not in row.values()] if first != last else []
 
 
 def joined(query: Query, frame: Frame) -> bool:
@@ -392,6 +448,9 @@ class _Code:
     def condition(self, condition: Condition) -> str:
         """A condition on rows."""
         column, value = f"{self.base}[{condition.column!r}]", repr(condition.value)
+        if condition.statistic:
+            times = self.all_of(times_of(self.query.where, self.frame))
+            value = f"{column}{f'[{times}]' if times else ''}.{condition.statistic}()"
         if condition.part == "day":
             column = f"{self.dates(condition.column)}.dt.normalize()"
         elif condition.part:
@@ -484,6 +543,11 @@ class _Code:
                 if joined(query, self.frame):
                     return [f"[{names!r}]", ".dropna()", *self.grouped(), ".to_csv()"]
                 return [f"[{names!r}]", ".to_csv(index=False)"]
+            case "change" if len(query.by) == 2:
+                years = [*years_of(query)]
+                picked = f".reindex(columns={years})" if years else ".iloc[:, [0, -1]]"
+                named = ".set_axis(['first', 'last'], axis=1)"
+                return [*self.grouped(), ".unstack()", picked, named, ".dropna()", ".to_csv()"]
             case "change":
                 date = self.frame.date
                 steps = [f".sort_values({date.name!r})"] if date else []

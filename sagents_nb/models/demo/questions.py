@@ -19,6 +19,7 @@ from .data_words import (
     COMPARE,
     COUNT,
     DISTINCT,
+    ENDS,
     FILLERS,
     GROWTH,
     LATEST,
@@ -32,6 +33,7 @@ from .data_words import (
     SHRINK,
     SORT,
     STATISTICS,
+    STOCKS,
     SUMMARY,
     THAN,
     UNITS,
@@ -49,6 +51,7 @@ ABLE = (
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _UNITS = word_set("units unit quantity qty sold bought")
+_COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -79,6 +82,11 @@ class _Question(Asked):
 
     def query(self) -> Query | str:
         """The query, else the reason why there is none."""
+        averages = [c for c in self.reading.conditions if c.statistic]
+        groups = tuple(key for key in self.by if not self.frame.column(key.column).numeric)
+        of_groups = groups and not self.one_each(groups, self.reading.conditions)
+        if averages and (of_groups or self.reading.word(0) in YES_NO):
+            return "I compare single rows with an average, and no groups"
         if self.reading.word(0) in CHANGES and not self.reading.says(PLOT | GROWTH):
             return "I only look at data and change none"
         found = self._query()
@@ -89,6 +97,10 @@ class _Question(Asked):
             return f"I cannot tell what {names} {means} in `{self.frame.name}`"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
+        if found.wants == "first" and found.order and found.kind in ("rows", "aggregate"):
+            found = replace(found, rank=self.rank)
+        if unadded := self._unadded(found):
+            return f"`{unadded}` of several years does not add up: name one"
         if unused := self._unused(found):
             return f"I cannot tell what `{unused}` has to do with it"
         if neglected := neglected_word(self, found):
@@ -115,6 +127,8 @@ class _Question(Asked):
         if without or says(MISSING):
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
+            if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
+                return "I tell which share of all the rows lacks a value of one column, or any"
             return Query("missing", columns, "count" if rows else "sum", where=where)
         if says(RELATION):
             named = [c for t in self.tokens if t.role == "column" for c in t.columns]
@@ -155,7 +169,7 @@ class _Question(Asked):
         says = self.reading.says
         # "The average age of survivors": a column of yes and no says which rows are meant.
         yes = [n for n in self.numbers if self.frame.column(n).binary]
-        if len(self.numbers) > len(yes) > 0:
+        if len({*self.numbers, *self.ranked}) > len(yes) > 0:
             self.numbers = tuple(n for n in self.numbers if n not in yes)
             where = (*where, *(self.is_true(n) for n in yes))
         if self.order:
@@ -163,7 +177,9 @@ class _Question(Asked):
         if self.statistic and not self.numbers:
             if self.named and not self.by:
                 return f"`{self.named[0]}` holds no numbers"
-            self.numbers = self.reading.meant_by_verb() or self.only()
+            bounds = tuple(c.column for c in where if c.operator in (">", ">=", "<", "<="))
+            asked = bounds[:1] if self.reading.word(0) in YES_NO else ()
+            self.numbers = asked or self.reading.meant_by_verb() or self.only()
             if not self.numbers:
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
@@ -172,11 +188,23 @@ class _Question(Asked):
             return Query("rows", (), where=where, top=10)
         if says(SHAPE):
             return Query("shape")
-        if says(SHOW) or len(self.tokens) == 1:
+        if says(SHOW) or len(self.tokens) == 1 or (self.top and says({"row", "rows"})):
+            if says({"last", "bottom"}):
+                return "I show rows from the first one on"
             return Query("show", top=self.top)
         if not self.named:
             return Query("summary")
         return self._distinct(where)
+
+    def _unadded(self, query: Query) -> str:
+        """A column that is added up over times that each have all of it, "" without one."""
+        times = {self.year, self.frame.date.name if self.frame.date else ""} - {""}
+        told = {key.column for key in query.by} | {
+            c.column for c in query.where if c.operator == "=="
+        }
+        if query.kind not in ("aggregate", "plot") or query.statistic != "sum" or times <= told:
+            return ""
+        return next((m for m in query.measures if STOCKS & set(parts_of(m))), "")
 
     def _unused(self, query: Query) -> str:
         """A column or value that was named and is not in the query, "" if there is none."""
@@ -216,7 +244,8 @@ class _Question(Asked):
         says = self.reading.says
         timed = self.frame.date is not None
         dates = timed and says({"date", "dates", "time", "period", "days"})
-        if says({"range"}) and (self.named or dates):
+        both = all(says(ends) or self.superlative in ends for ends in ENDS)
+        if (says({"range"}) or both) and (self.named or dates) and not self.by:
             return True
         if says({"cover", "covers", "covered", "span", "spans"}):
             return timed
@@ -272,8 +301,9 @@ class _Question(Asked):
         where = self.where(self.values)
         others = [name for name in self.named if name not in numbers]
         over = said & {"over", "time", "trend"}
-        if over and frame.date and not any(k.column == frame.date.name for k in by):
-            by = (Key(frame.date.name), *by)
+        when = frame.date.name if frame.date else self.year
+        if over and when and not any(k.column == when for k in by):
+            by = (Key(when), *by)
         by = by or tuple(Key(name) for name in others[:1])
         against = said & {"against", "vs", "versus"}
         for token in self.tokens:
@@ -299,7 +329,7 @@ class _Question(Asked):
             if not numbers:
                 return "there is no column of numbers to plot"
         # The time goes along the axis, and groups are lines of their own.
-        by = tuple(sorted(by, key=lambda key: not frame.column(key.column).dated))[:2]
+        by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
         if len(by) == 2 and numbers and self.default(numbers) == "sum":
             by = (self._by_month(by[0]), by[1])
         statistic: Statistic = "count"
@@ -307,9 +337,7 @@ class _Question(Asked):
             one_each = by[0].period == "" and frame.is_key(by[0].column)
             plain = one_each or (len(by) == 2 and not any(key.period for key in by))
             statistic = self.statistic or ("mean" if plain else self.default(numbers))
-        chart = "" if chart == "line" else chart or (
-            "" if frame.column(by[0].column).dated else "bar"
-        )  # fmt: skip
+        chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
         return Query("plot", numbers, statistic, by, where, chart=chart)
 
     def _by_month(self, key: Key) -> Key:
@@ -345,14 +373,18 @@ class _Question(Asked):
                 wants=wants,
                 word=self.superlative,
             )
-        year = next((c.name for c in frame.columns if "year" in parts_of(c.name)), "")
+        year = self.year
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
         usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
         measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
         if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
             return "I cannot tell which column has grown"
-        groups = tuple(k for k in by if not k.period and not frame.column(k.column).dated)[:1]
+        groups = tuple(
+            k for k in by if not k.period and not frame.column(k.column).dated and k.column != year
+        )[:1]
+        if groups and year and not frame.date:
+            return self._grown_by_year(groups, measures[0], where, direction, wants)
         if groups and self.default(measures) == "sum":
             return "I tell the growth of groups from first value to last, and of no totals"
         if groups and frame.date and not self.years:
@@ -371,8 +403,8 @@ class _Question(Asked):
         periods = tuple(key for key in by if key.period)
         if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
-        if self.reading.of_months and frame.date and not periods:
-            periods = (Key(frame.date.name, "month"),)
+        if self.reading.of_part and frame.date and not periods:
+            periods = (Key(frame.date.name, self.reading.of_part),)
         key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
         if len(self.years) > 1:
             part: Part = "year" if key.period else ""
@@ -387,9 +419,46 @@ class _Question(Asked):
             "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
         )
 
+    def _grown_by_year(
+        self,
+        groups: tuple[Key, ...],
+        measure: str,
+        where: tuple[Condition, ...],
+        order: Order,
+        wants: Wants,
+    ) -> Query | str:
+        """The growth of groups from the first year to the last one, or between two."""
+        year = self.year
+        ends = tuple(sorted(set(self.years)))[:: max(1, len(set(self.years)) - 1)]
+        if len(ends) == 2:
+            where = (
+                *(c for c in where if c.column != year),
+                Condition(year, "in", ends),
+            )
+        elif self.frame.column(year).different == 1 or any(
+            c.column == year and c.operator == "==" for c in where
+        ):
+            return "a growth needs two years"
+        return Query(
+            "change",
+            (measure,),
+            self.statistic or self.default((measure,)),
+            (*groups, Key(year)),
+            where,
+            order,
+            wants=wants,
+            word=self.superlative,
+        )
+
     def _shared(self) -> Query | str:
         values, by, numbers = self.values, self.by, self.numbers
         binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
+        if numbers and not binary and self._counts_rows_of(numbers[0]):
+            self.numbers = numbers = ()
+        if binary and values and self._says_what_are(binary[0]):
+            *said, that = self.where(values)
+            where = (*said, self.is_true(binary[0]))
+            return Query("aggregate", (), "mean", by, where, wants="share", that=(that,))
         if binary:
             where = self.where(values)
             if self.order and by:
@@ -421,13 +490,22 @@ class _Question(Asked):
             subjects=subjects,
         )
 
+    def _counts_rows_of(self, name: str) -> bool:
+        """Whether its plural stands for rows: "which share of the bills are from dinner"."""
+        last = parts_of(name)[-1]
+        said = [t for t in self.tokens if t.word == f"{last}s" and name in t.columns]
+        counts = not last.endswith("s") and said and self.reading.says({"are", "were"})
+        for token in said if counts else ():
+            token.role = "part"
+        return bool(counts)
+
     def _share_of_rows(self) -> Query | None:
         """The share of the rows that have a value: of those in each group, else of all."""
         said = self.where(self.values)
         subjects = [c for c in said if not c.part and c.operator != "in"]
         if not subjects or self.compared or self._tells_shares_of_all():
             return None
-        *_, that = [c for c in subjects if any(c.value == t.value for t in self.values)] or subjects
+        that = self._told_of_rows(subjects)
         where = tuple(c for c in said if c != that)
         if self.by:
             wants: Wants = "first" if self.order else "share"
@@ -448,6 +526,28 @@ class _Question(Asked):
         if not where:
             return None
         return Query("aggregate", (), "mean", (), where, wants="share", that=(that,))
+
+    def _told_of_rows(self, said: Sequence[Condition]) -> Condition:
+        """The condition that is told of rows: the first after "are", else the last value."""
+        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
+        for token in self.tokens[verbs[-1] :] if verbs else ():
+            if token.role not in ("value", "compared"):
+                continue
+            alike = token.role == "compared"
+            for condition in said:
+                same = alike or condition.value == token.value
+                if condition.column == token.columns[0] and same:
+                    return condition
+        *_, last = [c for c in said if any(c.value == t.value for t in self.values)] or said
+        return last
+
+    def _says_what_are(self, name: str) -> bool:
+        """Whether a value is told of those that say yes: "of the survivors were women"."""
+        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
+        roles = [t.role == "value" for t in self.tokens]
+        if not verbs or any(roles[: verbs[-1]]) or not any(roles[verbs[-1] :]):
+            return False
+        return any(name in token.columns for token in self.tokens[: verbs[-1]])
 
     def _tells_shares_of_all(self) -> bool:
         """Whether "of each" asks which part of all the rows a group has, and not of its own."""
@@ -569,13 +669,18 @@ class _Question(Asked):
             is_named = is_named and not self._are_rows_after(column.name)
             bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
             amounts = any(frame.column(name).numeric for name in bounds)
-            if grouping and is_named and amounts and not frame.is_key(column.name):
+            if grouping and is_named and amounts and not self.one_each((Key(column.name),), where):
                 return f"I count no `{column.name}` by the amounts that its rows come to"
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
             if grouping and not by and column.name not in {c.column for c in where}:
                 by, chosen = (Key(column.name),), "descending"
         days = many in ("day", "days", "date", "dates")
+        if many in ("year", "years") and self.year and not frame.date and not by:
+            return Query("aggregate", (self.year,), "nunique", (), where)
+        timeless = many in PERIODS and not frame.date and not self.reading.names_rows(many)
+        if timeless and not self.named:
+            return f"I count rows and values, and no {many}"
         if many in PERIODS and frame.date and not by and (not days or frame.date.timed):
             return f"I count rows and values, and no {many}"
         if days and frame.date and not frame.is_key(frame.date.name) and not by:
@@ -627,7 +732,9 @@ class _Question(Asked):
     def _ranking(self, where: tuple[Condition, ...]) -> Query | str:
         frame, order, word, by = self.frame, self.order, self.superlative, self.by
         says = self.reading.says
-        measures = self.numbers or self.ranked or self.reading.meant_by_verb()
+        # "The widest sepals": of the columns of sepals the one of a width.
+        both = tuple(name for name in self.numbers if name in self.ranked)
+        measures = both or self.numbers or self.ranked or self.reading.meant_by_verb()
         measures = self.one_of(measures, order)
         held = {condition.column for condition in where}
         labels = [c for c in self.named if not frame.column(c).numeric]
@@ -647,11 +754,13 @@ class _Question(Asked):
         )
         if by and by[0].column != measures[0] and self._counts_true(measures[0]):
             return self._counted(by[:1], (*where, self.is_true(measures[0])), order, "first")
+        if self._asks_also(by):
+            return rows
         if self._asks_when(measures):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)
         if not by:
-            asked = self.top or says(_WHICH - {"what"} | {"row"}) or self.statistic
+            asked = self.top or self.rank > 1 or says(_WHICH - {"what"} | {"row"}) or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
             plain = Query("aggregate", measures, extreme, (), where)
             return rows if asked or keyed else plain
@@ -660,6 +769,9 @@ class _Question(Asked):
             return Query("aggregate", measures, extreme, by, where)
         if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
             return rows
+        stock = STOCKS & set(parts_of(measures[0])) and not self.statistic
+        if stock and self.year and self.one_each((*by, Key(self.year)), ()):
+            return rows  # the most in any year
         totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
         statistic = self.statistic or totals
         return Query(
@@ -679,6 +791,19 @@ class _Question(Asked):
             return False
         beside = self.reading.word(words.index("when") - 1) == "and"
         return beside or self.default(measures) == "mean"
+
+    def _asks_also(self, by: Sequence[Key]) -> bool:
+        """Whether it asks what else a row says: "the biggest tip, and on which day was it"."""
+        names = {key.column for key in by if not key.period}
+        for index, token in enumerate(self.tokens):
+            if token.word not in ("which", "what") or not names & set(
+                self.tokens[index + 1].columns if index + 1 < len(self.tokens) else ()
+            ):
+                continue
+            said = [t.role for t in self.tokens[:index]]
+            lead = {self.reading.word(index - 1), self.reading.word(index - 2)}
+            return "superlative" in said and "and" in lead
+        return False
 
     def _is_each(self, key: Key) -> bool:
         """Whether the question says "of each" of a key: a superlative is then one for each."""
@@ -703,6 +828,8 @@ class _Question(Asked):
         elif not by and not says({"much"}) and self.default(numbers) == "mean":
             if not where:
                 return Query("summary", numbers)
+            if all(self.frame.column(name).binary for name in numbers):  # "which survivors"
+                return Query("rows", (), where=(*where, *map(self.is_true, numbers)), top=10)
             return Query("rows", numbers, where=where, top=10)
         statistic = self.statistic or self.default(numbers)
         timed = any(key.period or self._in_order(key.column) for key in by)

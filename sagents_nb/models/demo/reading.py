@@ -8,10 +8,10 @@ be to another question.
 from __future__ import annotations
 
 import re
-from calendar import monthrange
+from calendar import day_name, monthrange
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -32,11 +32,13 @@ from .data_words import (
     MISSING,
     MORE,
     NEGATIONS,
+    ORDINAL_NAMES,
     ORDINALS,
     PERIODS,
     PLOT,
     RANGE,
     RELATION,
+    SCALES,
     SHAPE,
     SHARE,
     SHOW,
@@ -55,9 +57,13 @@ from .queries import MONTHS, Condition, Operator, Part
 from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
-    r"`[^`\n]+`|\d{4}-\d\d-\d\d|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
+    r"`[^`\n]+`|\d{4}-\d\d-\d\d|per[ -]capita\b|"
+    r"[1-8](?:st|nd|rd|th)\b|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
+_QUARTER = re.compile(r"q[1-4]")
+_POSSESSIVE = re.compile(r"['’]s$")
+_ORDINAL = re.compile(r"[1-8](?:st|nd|rd|th)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
@@ -66,12 +72,13 @@ _BEFORE_VALUE = word_set(
     "and or nor come came live lives belong"
 )
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+_WEEKDAYS = {name.lower() for name in day_name}
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 # Words that say what to do and change nothing where something else is done, by kind of query.
 _ALWAYS = SHOW | COUNT | EACH | AFTER_VERB
 _DOES: dict[str, frozenset[str]] = {
     "plot": PLOT | THAN,
-    "missing": MISSING,
+    "missing": MISSING | SHARE,
     "values": DISTINCT,
     "correlation": RELATION | THAN,
     "growth": GROWTH | SHRINK,
@@ -131,8 +138,9 @@ def fit_of(part: str, word: str) -> int:
 class Reading:
     """A question about a frame, word by word.
 
-    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_months`` whether it
-    says from which month to which; ``reason`` is what could not be read, "" if all could.
+    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_part`` what it says
+    from which to which, be it months or quarters; ``reason`` is what could not be read, "" if all
+    could.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -141,16 +149,19 @@ class Reading:
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
-        self.of_months = False
+        self.of_part: Literal["", "month", "quarter"] = ""
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
+            if token.word == "gap" and self.word(index + 1) in ("in", "between"):
+                token.word = self.words[index] = "difference"
         self._mark_frame()
         self._mark_columns()
         self._mark_values()
         self._mark_yes()
         self._mark_dates()
         self._mark_comparisons()
+        self._mark_averages()
         self._mark_equalities()
         self._mark_exclusions()
 
@@ -161,6 +172,11 @@ class Reading:
     def word(self, index: int) -> str:
         """The word there, "" before the first and after the last."""
         return self.words[index] if 0 <= index < len(self.words) else ""
+
+    def joins(self, one: int, other: int) -> bool:
+        """Whether the words between two only put them together: "sex and class"."""
+        between = [t.word for t in self.tokens[one + 1 : other] if t.role != "part"]
+        return bool(between) and set(between) <= {"and", "the", "then"}
 
     def says(self, words: Iterable[str]) -> bool:
         """Whether one of these words is there that is not a column or a value."""
@@ -207,9 +223,16 @@ class Reading:
     def _columns_of(self, words: Sequence[str], start: int) -> tuple[str, ...]:
         """The columns that words name together."""
         single = len(words) == 1
+        # "The average total bill" is one of a column of that name.
+        lead = self.word(start - 1) in STATISTICS or self.word(start - 1) in UP | DOWN
+        if not single and lead and words[0] in STATISTICS:
+            named = [c.name for c in self.frame.columns if parts_of(c.name) == list(words)]
+            return tuple(named)
         if any(w in FILLERS or w in EACH for w in (words[0], words[-1])):
             before = self.word(start - 1)
             asked = before in EACH or before in ("which", "what")
+            beside = before == "and" and start > 1 and self.tokens[start - 2].role == "column"
+            asked = asked or beside  # "by day and time"
             exact = [
                 c.name
                 for c in self.frame.columns
@@ -279,17 +302,20 @@ class Reading:
             return
         related = self.says(RELATION)
         said = {t.columns[0] for t in self.tokens if t.role == "value"}
+        grouped = -1  # where the last column is that it groups by
         for index, token in enumerate(self.tokens):
             if token.role != "column" or len(token.columns) != 1 or token.columns[0] in said:
                 continue
             near = {self.word(index - 1), self.word(index - 2)}
             asked = near & (EACH | {"between"}) or self.word(index - 1) in ("which", "what")
+            asked = asked or (grouped >= 0 and self.joins(grouped, index))  # "by sex and smoker"
+            grouped = index if asked else grouped
             asked = asked or (related and self.word(index - 1) not in ("among", "for", "of", "in"))
             if (ends := self.frame.column(token.columns[0]).yes_and_no) and not asked:
                 token.role, token.value = "value", ends[0]
 
     def _value_of(self, window: Sequence[Token]) -> tuple[str, Any] | None:
-        said = " ".join(token.text.strip("`") for token in window)
+        said = _POSSESSIVE.sub("", " ".join(token.text.strip("`") for token in window))
         single = len(window) == 1
         if single and (window[0].word in FILLERS or said.isdigit()) and not said.isupper():
             return None
@@ -320,9 +346,34 @@ class Reading:
             following = moments[number + 1] if number + 1 < len(moments) else None
             if self.is_free(moment.start):
                 self._mark_moment(moment, following, cast(Column, date))
+        if date:
+            self._mark_quarters(date)
         for index, token in enumerate(self.tokens):
             if not token.role and _YEAR.fullmatch(token.text):
                 self._mark_year(index, token, date)
+
+    def _mark_quarters(self, date: Column) -> None:
+        """Quarters such as "Q1" and "the first quarter", be it as the ends of a time."""
+        found: list[tuple[int, int]] = []  # where one ends, and which it is
+        for index, token in enumerate(self.tokens):
+            if token.role:
+                continue
+            number = int(token.word[1]) if _QUARTER.fullmatch(token.word) else 0
+            place = ORDINALS.get(self.word(index - 1), 0)
+            if token.word == "quarter" and place <= 4 and self.is_free(index - 1):
+                number = place
+                self.tokens[index - 1].role = "date" if place else ""
+            if number:
+                token.role = "date"
+                found.append((index, number))
+        numbers = [number for _, number in found]
+        joins = set(self.words[found[0][0] : found[1][0]]) if len(found) == 2 else set()
+        if joins & {"to", "until", "through", "till"} and numbers == sorted(numbers):
+            self.of_part = "quarter"
+            self.conditions.append(Condition(date.name, ">=", numbers[0], "quarter"))
+            self.conditions.append(Condition(date.name, "<=", numbers[1], "quarter"))
+            return
+        self.conditions += [Condition(date.name, "==", number, "quarter") for number in numbers]
 
     def _moments(self) -> list[_Moment]:
         """The days and months that are named, in their order."""
@@ -366,7 +417,7 @@ class Reading:
             first = replace(first, year=last.year - (first.month > last.month))
         if first.month and last.month and not last.year and first.month > last.month:
             self.reason = self.reason or "I cannot tell of which years these months are"
-        self.of_months = bool(first.month and last.month)
+        self.of_part = "month" if first.month and last.month else ""
         self._mark_end(first, ">=", True, date)
         self._mark_end(last, "<=", False, date)
         self.tokens[first.start - 1].role = self.tokens[last.start - 1].role = "operator"
@@ -422,25 +473,68 @@ class Reading:
             if column is None:
                 self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
                 continue
-            value = float(token.word) if "." in token.word else int(token.word)
+            after = index + 1
             token.role, token.columns = "compared", (column,)
-            self.conditions.append(Condition(column, operator, value))
+            self.conditions.append(Condition(column, operator, self._number(index)))
             for i in range(start, index):
                 if not self.tokens[i].role:
                     self.tokens[i].role = "operator"
             if self.word(start) == "between" and self.word(index + 1) == "and":
                 following = index + 2
                 if self.is_free(following) and self.tokens[following].text[0].isdigit():
-                    upper = self.tokens[following]
-                    upper.role = "compared"
-                    high = float(upper.word) if "." in upper.word else int(upper.word)
+                    self.tokens[following].role = "compared"
+                    high = self._number(following)
                     self.conditions.append(Condition(column, "<=", high))
+                    after = following + 1
             if self.word(index + 1) == "or" and start == index:
                 self.tokens[index + 1].role = self.tokens[index + 2].role = "operator"
-            after = index + 1
-            while self.word(after) in UNITS and self.is_free(after):
+            while self.word(after) in UNITS | SCALES.keys() and self.is_free(after):
                 self.tokens[after].role = "unit"
                 after += 1
+
+    def _number(self, index: int) -> int | float:
+        """The number there: "1.5 million" is 1500000."""
+        text, scale = self.word(index), SCALES.get(self.word(index + 1), 1)
+        number = float(text) if "." in text else int(text)
+        scaled = number * scale
+        return int(scaled) if scale > 1 and scaled == int(scaled) else scaled
+
+    def _mark_averages(self) -> None:
+        """An average that rows are compared with: "above average", "more than the median fare"."""
+        for index, token in enumerate(self.tokens):
+            statistic = STATISTICS.get(token.word)
+            before = index - 1 if self.word(index - 1) in ("the", "its", "their") else index
+            operator, start = self._operator(before)
+            if token.role or statistic not in ("mean", "median") or operator is None:
+                continue
+            if self.word(start) == "between":
+                continue  # two averages
+            column = self._of_average(index) or self._compared(start, index)
+            others = [t for t in self.tokens if not t.role and t.word in STATISTICS]
+            if column is None:
+                self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
+            elif len(others) > 1 or any(t.role == "value" for t in self.tokens[index:]):
+                self.reason = self.reason or "I compare rows with an average, and no two averages"
+            else:
+                token.role, token.columns = "compared", (column,)
+                condition = Condition(column, operator, None, statistic=statistic)
+                self.conditions.append(condition)
+                for i in range(start, index):
+                    self.tokens[i].role = self.tokens[i].role or "operator"
+
+    def _of_average(self, index: int) -> str:
+        """The column of numbers that follows an average: "average fare", "average in age"."""
+        following = index + 1
+        while self.word(following) in ("in", "for", "of", "the", "by") and self.is_free(following):
+            following += 1
+        token = self.tokens[following] if following < len(self.tokens) else None
+        if token is None or token.role != "column":
+            return ""
+        name = token.columns[0]
+        if not self.frame.column(name).numeric:
+            return ""
+        token.role = "condition"
+        return name
 
     def _operator(self, index: int) -> tuple[Operator | None, int]:
         """The comparison before a number, and where it begins."""
@@ -472,23 +566,36 @@ class Reading:
             known = adjective(self.word(i))
             named = self.measured(known[1]) if known else ()
             if named:
-                return named[0]
+                return self._nearest(named, index)
         near = [*range(start - 1, -1, -1), *range(index + 1, len(self.tokens))]
         for i in near:
             token = self.tokens[i]
             name: str = token.columns[0] if token.role == "column" else ""
-            if name and self.frame.column(name).numeric:
+            if name and self.frame.column(name).numeric and not self.frame.column(name).binary:
                 token.role = "condition"
                 return name
         meant = self.meant_by_verb()
         people = self.named_like("age") if self._ends_there(index) else ()
         return next(iter(meant or people), None)
 
+    def _nearest(self, named: Sequence[str], index: int) -> str | None:
+        """Of the columns of a quantity the one that is named: "flippers longer than 200"."""
+        for token in sorted(self.tokens, key=lambda t: abs(self.tokens.index(t) - index)):
+            fitting = [c for c in token.columns if c in named and token.role == "column"]
+            if fitting:
+                token.role = "condition"
+                return fitting[0]
+        # "Older than 5" tells nothing of a year.
+        return named[0] if len(named) == 1 and not self.is_year(named[0]) else None
+
     def _ends_there(self, index: int) -> bool:
         """Whether nothing is counted by a number: "patients under 30", and not "over 3 visits"."""
         if self.word(index + 1) == "and" and self.word(index + 2).isdigit():
             index += 2
-        framed = index + 1 < len(self.tokens) and self.tokens[index + 1].role == "frame"
+        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
+        framed = following is not None and following.role == "frame"
+        if following and following.role == "column":  # "under 18 survived"
+            return self.frame.column(following.columns[0]).binary
         return framed or self.word(index + 1) in _BEFORE_VALUE | {"", "there", "years", "old"}
 
     def _mark_equalities(self) -> None:
@@ -554,6 +661,10 @@ class Reading:
             and any(fit_of(p, q) >= 2 for p in parts_of(column.name) for q in named)
         ]
         return tuple(found)
+
+    def is_year(self, name: str) -> bool:
+        """Whether a column says in which year, so that what is older has less of it."""
+        return "year" in parts_of(name) and "age" not in parts_of(name)
 
     def named_like(self, *names: str) -> tuple[str, ...]:
         """The columns of numbers that have one of these words in their names, by these words."""
@@ -641,10 +752,13 @@ def _day(date: Column) -> Part:
 
 def _token(text: str) -> Token:
     word = text.lower().replace("’", "'")
+    word = word.removeprefix("per ").removeprefix("per-")  # of "per capita", which groups nothing
     if word.endswith("'s") and word not in ("it's", "what's", "that's", "there's"):
         word = word[:-2]
     if word[0].isdigit() and not _DATE.fullmatch(word):
         word = word.replace(",", "")
+    if _ORDINAL.fullmatch(word):
+        word = text = ORDINAL_NAMES[int(word[0]) - 1]
     return Token(text, word.strip("`"))
 
 
@@ -653,6 +767,8 @@ def _alike(value: str, said: str) -> bool:
     value, said = value.lower(), said.lower()
     if value == said or (value.isalpha() and stem(value) == stem(said)):
         return True
+    if len(value) >= 3 and said.removesuffix("s") in _WEEKDAYS and said.startswith(value):
+        return True  # "Thur"
     root = said.removesuffix("y")
     doubled = root[:-1] if root[-1:] == root[-2:-1] else root
     return said.endswith("y") and len(value) >= 3 and value in (root, doubled)

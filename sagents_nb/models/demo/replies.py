@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 
 from ...transcript import spanned
+from .data_words import ORDINAL_NAMES
 from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
-from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of
+from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of, years_of
+from .reading import parts_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
@@ -23,11 +25,38 @@ _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top
 
 def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The answer, in Markdown, and which words of the question were taken for the rows."""
-    said = _reply(query, list(rows), frame)
+    said = _placed(query, list(rows), frame) if query.rank > 1 else _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     said += _gaps_of_others(query, frame)
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
     return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
+
+
+def _placed(query: Query, rows: list[Row], frame: Frame) -> str:
+    """The answer for a later place of a ranking, and which values are before it."""
+    column = query.value
+    ahead: list[tuple[Any, int]] = []
+    known = [row for row in rows if row.get(column) is not None]
+    while known and len(ahead) < query.rank - 1:
+        same = [row for row in known if _same(row, known[0], column)]
+        ahead.append((known[0][column], len(same)))
+        known = known[len(same) :]
+    place = ORDINAL_NAMES[query.rank - 1]
+    if not known:
+        few = "the rows that I looked at have" if len(rows) == query.most else "there are"
+        return f"I cannot tell the {place} of `{column}`{_where(query)}: {few} no more values."
+    noun = "groups" if query.by and query.kind == "aggregate" else "rows"
+    shares = query.shares_rows or (bool(query.measures) and frame.column(column).binary)
+    number = _percent if shares and query.statistic == "mean" else _number
+    before = listed([number(v) + (f" ({n} {noun})" if n > 1 else "") for v, n in ahead])
+    are = "is" if len(ahead) == 1 else "are"
+    return f"{_reply(query, known, frame)}\n\nBefore it {are} {before}."
+
+
+def _lead(query: Query) -> str:
+    """The place of a ranking that is told: "highest", "second lowest"."""
+    place = f"{ORDINAL_NAMES[query.rank - 1]} " if query.rank > 1 else ""
+    return place + ("highest" if query.order == "descending" else "lowest")
 
 
 def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -218,27 +247,40 @@ def _told(conditions: Sequence[Condition], query: Query) -> str:
     said = []
     groups = {key.column for key in query.by}
     for several in (c for c in conditions if c.operator == "in" and c.column not in groups):
-        names = [MONTHS[v - 1] if several.part == "month" else _name(v) for v in several.value]
+        names = [_part(v, several.part) for v in several.value]
         either = f"{', '.join(names[:-1])} or {names[-1]}"
         on = "on" if several.part == "day" else "in"
         said.append(f"{on} {either}" if several.part else f"with `{several.column}` {either}")
     if "month" in dates:
         said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
+    elif "quarter" in dates:
+        said.append(f"in Q{dates['quarter']} {dates.get('year', '')}".strip())
     elif "year" in dates:
         said.append(f"in {dates['year']}")
     if "day" in dates:
         said.append(f"on {dates['day']}")
     when = {">": "after", ">=": "from", "<": "before", "<=": "up to", "!=": "not in"}
     for ends in (c for c in conditions if c.part and c.operator in when):
-        value = MONTHS[ends.value - 1] if ends.part == "month" else ends.value
-        said.append(f"{when[ends.operator]} {value}")
-    if others := [_condition(c) for c in conditions if not c.part and c.operator != "in"]:
+        said.append(f"{when[ends.operator]} {_part(ends.value, ends.part)}")
+    timed = any(c.part or c.column.lower() == "year" for c in query.where)
+    if others := [_condition(c, timed) for c in conditions if not c.part and c.operator != "in"]:
         said.append(f"with {listed(others)}")
     return "".join(f" {text}" for text in said)
 
 
-def _condition(condition: Condition) -> str:
+def _part(value: Any, part: str) -> str:
+    """A month, a quarter or another part of a date as people name it."""
+    if part == "month":
+        return str(MONTHS[value - 1])
+    return f"Q{value}" if part == "quarter" else _name(value)
+
+
+def _condition(condition: Condition, timed: bool) -> str:
+    """What a row has to be; ``timed`` says that an average is one of the time that is said."""
     sign = _SIGNS.get(condition.operator, "")
+    if condition.statistic:
+        name = "average" if condition.statistic == "mean" else condition.statistic
+        return f"`{condition.column}` {sign} the {name} of {'that time' if timed else 'all rows'}"
     return f"`{condition.column}` {sign} {_name(condition.value)}".replace("  ", " ")
 
 
@@ -304,6 +346,7 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
     single = len(query.measures) <= 1 and query.wants != "difference" and not cut
     if (
         single
+        and query.rank == 1
         and len(rows) > max(query.top or 1, 1)
         and all(_same(row, rows[0], column) for row in rows)
     ):
@@ -321,8 +364,8 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
         ahead = listed(
             [f"{_labels(query, r)} ({number(r[column])})" for r in rest[len(ties) :][:2]]
         )
-        word = query.word if query.word not in _COMMON else ""
-        lead = "highest" if query.order == "descending" else "lowest"
+        word = query.word if query.word not in _COMMON and query.rank == 1 else ""
+        lead = _lead(query)
         against = f", before {ahead}" if ahead else ""
         value = f"{number(first[column])}{against}"
         sentence = f"{names} {'have' if ties else 'has'} the {lead} {what}{where}: {value}."
@@ -418,7 +461,7 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
         return _single(query, rows[0], frame)
     by = query.by[0].label
     if query.statistic == "mean":
-        shares = [(row[by], row[column]) for row in rows if row[column] is not None]
+        shares = [(row, row[column]) for row in rows if row[column] is not None]
         that = _told(query.that, query) if query.that else f" with `{column}`"
         what = f"Share of rows{that}{where}"
     else:
@@ -428,22 +471,24 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
             total = frame.size
         if not total:
             return f"The total{where} is 0, so there are no shares."
-        shares = [(row[by], row[column] / total) for row in known]
+        shares = [(row, row[column] / total) for row in known]
         what = f"Share of the rows{where}" if query.statistic == "count" else (
             f"Share of the total `{column}`{where}, which is {_number(total)}"
         )  # fmt: skip
     if query.subjects:
-        found = [(v, s) for v, s in shares if _label(v) == query.subjects[0]]
-        share = found[0][1] if found else 0
+        share = next((s for row, s in shares if _label(row[by]) == query.subjects[0]), 0)
         counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
         of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
         all_of = "the rows" if query.statistic == "count" else f"`{column}`"
         return f"`{by}` is {_name(query.subjects[0])} in {_percent(share)} of {all_of}{where}{of}."
-    inline = listed([f"{_name(v)} ({_percent(s)})" for v, s in shares])
+    inline = listed([f"{_labels(query, row)} ({_percent(s)})" for row, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
     return f"{what}:\n\n" + markdown_table(
-        [{by: _label(v), "share": _percent(s)} for v, s in shares]
+        [
+            {**{key.label: _label(row[key.label]) for key in query.by}, "share": _percent(s)}
+            for row, s in shares
+        ]
     )
 
 
@@ -487,6 +532,10 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         return "There are no two values to compare."
     label, where = query.by[0].label if query.by else "", _where(query)
     measure = "" if query.kind == "growth" else f" `{query.measures[0]}`"
+    if query.kind == "change" and len(query.by) == 2:
+        ends = years_of(query)
+        measure = f" {said(query)}"
+        where += f" from {ends[0]} to {ends[1]}" if ends else " from the first year to the last"
     falling = query.order == "ascending"
 
     def ratio(row: Row) -> float:
@@ -559,7 +608,11 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
             if len(lines) <= 6
             else f"{sentence}.\n\n{markdown_table(table, _SHOWN)}"
         )
-    return f"Change of{measure} from first to last: {listed(lines[:12])}."
+    when = where if len(query.by) == 2 else " from first to last"
+    lead = f"Change of{measure}{when}"
+    if len(lines) > 12:
+        return f"{lead}:\n\n{markdown_table(table, _SHOWN)}"
+    return f"{lead}: {listed(lines)}."
 
 
 def _yes(query: Query, first: Any, last: Any) -> str:
@@ -578,8 +631,9 @@ def _over_time(query: Query, rows: list[Row]) -> str:
     first, last = rows[0], rows[-1]
     parts = {c.part for c in query.where}
     years = {_label(row[label])[:4] for row in rows}
-    if "month" in parts and "year" not in parts and len(years) > 1:
-        return "I cannot tell of which year these months are: name it with them."
+    for part in ("month", "quarter"):
+        if part in parts and "year" not in parts and len(years) > 1:
+            return f"I cannot tell of which year these {part}s are: name it with them."
     if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
         sentence = f"{said(query)} was {_number(first[column])} in {_name(first[label])}"
         return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
@@ -595,16 +649,17 @@ def _over_time(query: Query, rows: list[Row]) -> str:
 def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     count = int(rows[0]["rows"])
     where = _where(query)
+    share = f" ({_percent(count / frame.size)})" if frame.size and not where else ""
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`."
+        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`{share}."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
         return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
     gaps = "" if where else f" {_gaps(columns)}"
-    return f"{_of_all(count, frame)}{where} lack a value.{gaps}"
+    return f"{_of_all(count, frame)}{where} lack a value{share}.{gaps}"
 
 
 def _values(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -654,9 +709,13 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         return f"{which}: {', '.join(held[:8])}."
     label = query.by[0].column if query.by else first
     labels = dict.fromkeys(_name(row[label]) for row in best) if label else {}
-    names = _some([*labels], cut)
-    lead = "highest" if query.order == "descending" else "lowest"
-    told = {k: dict.fromkeys(_name(_cell(row[k])) for row in best) for k in keep}
+    names = _some([*labels], cut) if labels else ""
+    if query.by and frame.column(label).numeric:
+        names = f"`{label}` {names}"
+    lead = _lead(query)
+    told = {
+        k: dict.fromkeys(_name(_cell(row[k])) for row in best if row[k] is not None) for k in keep
+    }
     others = ", ".join(
         f"`{k}` {listed([*values])}"
         for k, values in told.items()
@@ -704,11 +763,13 @@ def _telling(query: Query, frame: Frame) -> str:
 def _kept(query: Query, frame: Frame) -> list[str]:
     """The columns that tell a row from others: what names it, and some more."""
     fixed = {c.column for c in query.where}
-    others = [c for c in frame.columns if c.name not in fixed and not c.numeric]
+    years = [c for c in frame.columns if c.numeric and "year" in parts_of(c.name)]
+    others = [c for c in frame.columns if not c.numeric or c in years]
+    others = [c for c in others if c.name not in fixed]
     named = [c for c in others if "name" in c.name.lower()]
     keys = [c for c in others if frame.is_key(c.name)]
     dates = [c for c in others if c.dated]
-    found = [c.name for c in [*named, *keys, *dates, *others]]
+    found = [c.name for c in [*named, *keys, *dates, *years, *others] if c in others]
     return list(dict.fromkeys(found))[:4]
 
 

@@ -16,6 +16,7 @@ from .words import (
     PATH,
     first_verb,
     groups,
+    own_verb,
     stem,
     stems,
     superlative,
@@ -87,6 +88,11 @@ class Offer:
         # The first sentence says what a tool does; the rest mentions other tools, too.
         return stems(re.split(r"(?<=[.:])\s", self.description, maxsplit=1)[0])
 
+    def is_meant_by(self, verb: str) -> bool:
+        """Whether its name holds a verb, or its description begins with it."""
+        begins = words(self.description)[:1]
+        return stem(verb) in {*self.name_stems, *map(stem, begins)}
+
     @cached_property
     def columns(self) -> list[str]:
         """Identifiers that its description and its enums mention, such as column names."""
@@ -116,6 +122,8 @@ class Offer:
             return 0.0
         delegates = "delegate" in self.groups and DELEGATES.match(clause)
         score = 5.0 * sum_asked + 20.0 * bool(delegates)
+        if (own := own_verb(bare)) and self.is_meant_by(own):
+            score += ENOUGH
         score += 4.0 * len((said & self.name_stems) - _ORDERS) + min(3, len(said & self._described))
         score += 6.0 * bool(verb & self.groups) + 2.0 * bool((asked - verb) & self.groups)
         score += 2.0 * bool(asked & groups(self._described))
@@ -144,7 +152,14 @@ class Offer:
 
 
 def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
-    """The tools that fit a clause, the best first."""
+    """The tools that fit a clause, the best first.
+
+    A verb that only tools know says more than what else looks like one: 'Ship it with the note "x"'
+    notes nothing where a tool ships.
+    """
+    offers, verb = list(offers), own_verb(unquoted(clause))
+    if verb and any(offer.is_meant_by(verb) for offer in offers):
+        offers = [o for o in offers if o.is_meant_by(verb) or not o.groups & ACTS]
     scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
     fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
     return [offer for _, _, offer in fitting]

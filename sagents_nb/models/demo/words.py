@@ -124,7 +124,8 @@ _SEPARATOR = re.compile(
     r"\s+and\s+(?:(?:then|finally|also)\s+)?|\s+before\s+you\s+"
 )
 _LEAD = re.compile(
-    r"^(?:(?:please|now|then|finally|first|next|also|ok|okay|so|and|hi|hello|hey)[,!]?\s+|"
+    r"^(?:(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
+    r"and|hi|hello|hey)[,!]?\s+|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
     r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+)+",
     re.IGNORECASE,
@@ -194,6 +195,16 @@ def groups(stemmed: Iterable[str]) -> set[str]:
 def first_verb(text: str) -> str:
     """The first word that is a verb, "" without one."""
     return next((word for word in words(unquoted(text)) if word in _VERBS), "")
+
+
+def own_verb(text: str) -> str:
+    """The first word where it may be a verb that is not known here, "" otherwise.
+
+    >>> own_verb("ship the lamp"), own_verb("write a note"), own_verb("the lamp")
+    ('ship', '', '')
+    """
+    first = next(iter(words(unquoted(text))), "")
+    return "" if first in _VERBS | _STOP | _QUESTION or groups([stem(first)]) else first
 
 
 def quoted(text: str) -> list[str]:

@@ -148,6 +148,10 @@ class Tables(msgspec.Struct, frozen=True):
     hub_agencies: sql.Table
     hub_blueprints: sql.Table
     hub_events: sql.Table
+    hub_schedules: sql.Table
+    hub_schedule_runs: sql.Table
+    hub_variables: sql.Table
+    hub_doors: sql.Table
     version: sql.Table
 
     @property
@@ -195,6 +199,22 @@ def tables(prefix: str = "sagents_") -> Tables:
         """The column that goes with its conversation: deleted with it."""
         link = sql.ForeignKey(conversations.c.id, ondelete="CASCADE")
         return sql.Column("conversation_id", Words(ID_LENGTH), link, nullable=False, **options)
+
+    hub_schedules = sql.Table(
+        f"{prefix}hub_schedules",
+        metadata,
+        sql.Column("id", Words(ID_LENGTH), primary_key=True),
+        sql.Column("agency_id", Words(ID_LENGTH), nullable=False),
+        sql.Column("data", Json, nullable=False),
+        sql.Column("status", sql.String(20), nullable=False),
+        # Null where it does not begin by itself any more.
+        sql.Column("next_at", Time),
+        sql.Column("last_at", Time),
+        sql.Column("created_at", Time, nullable=False),
+        sql.Column("updated_at", Time, nullable=False),
+        sql.Index(f"ix_{prefix}hub_schedules_due", "status", "next_at"),
+        sql.Index(f"ix_{prefix}hub_schedules_agency", "agency_id", "created_at"),
+    )
 
     return Tables(
         metadata=metadata,
@@ -304,6 +324,42 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("type", sql.String(40), nullable=False),
             sql.Column("data", Json, nullable=False),
             sql.Column("at", Time, nullable=False),
+        ),
+        hub_schedules=hub_schedules,
+        hub_schedule_runs=sql.Table(
+            f"{prefix}hub_schedule_runs",
+            metadata,
+            sql.Column("id", Words(ID_LENGTH), primary_key=True),
+            sql.Column(
+                "schedule_id",
+                Words(ID_LENGTH),
+                sql.ForeignKey(hub_schedules.c.id, ondelete="CASCADE"),
+                nullable=False,
+            ),
+            sql.Column("thread_id", Words(ID_LENGTH)),
+            sql.Column("status", sql.String(20), nullable=False),
+            sql.Column("attempts", sql.Integer, nullable=False),
+            sql.Column("error", Words()),
+            sql.Column("scheduled_at", Time, nullable=False),
+            sql.Column("started_at", Time),
+            sql.Column("ended_at", Time),
+            sql.Index(f"ix_{prefix}hub_schedule_runs_newest", "schedule_id", "scheduled_at"),
+        ),
+        hub_variables=sql.Table(
+            f"{prefix}hub_variables",
+            metadata,
+            sql.Column("agency_id", Words(ID_LENGTH), primary_key=True),
+            sql.Column("name", Words(ID_LENGTH), primary_key=True),
+            sql.Column("value", Json, nullable=False),
+        ),
+        # Where who has a lease can be asked, by the owner in the lease.
+        hub_doors=sql.Table(
+            f"{prefix}hub_doors",
+            metadata,
+            sql.Column("owner", Words(ID_LENGTH), primary_key=True),
+            sql.Column("address", Words(), nullable=False),
+            sql.Column("token", Words(ID_LENGTH), nullable=False),
+            sql.Column("opened_at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",

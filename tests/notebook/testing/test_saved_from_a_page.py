@@ -12,7 +12,9 @@ from tests.notebook.testing.test_test_notebook import Notebooks
 
 CELLS = [
     "%load_ext sagents_nb\nimport sagents_nb as sa\n"
-    "session = sa.Session(sa.Agent(sa.ScriptedModel(['Hello there.', 'Sunny.'])))\n"
+    "def draw(): return sa.ImagePart('iVBORw0KGgo=')\n"
+    "said = [sa.ToolCall('c1', 'draw', {}), 'Hello there.', 'Sunny.']\n"
+    "session = sa.Session(sa.Agent(sa.ScriptedModel(said), tools=[draw]))\n"
     "%agent use session",
     "session",
     "%%agent\nhi",
@@ -55,6 +57,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Notebooks:
     (made.folder / "saved.ipynb").write_text(text)
     other = text.replace("> And the weather?\\n\\nSunny.", "> And the weather?\\n\\nRain.")
     (made.folder / "other.ipynb").write_text(other)
+    assert text.count("base64,iVBORw0KGgo=)") == 3  # of the run, and twice of the session
+    drawn = text.replace("base64,iVBORw0KGgo=)", "base64,iVBORw0KGgoA)")
+    (made.folder / "drawn.ipynb").write_text(drawn)
+    undrawn = text.replace("![image](data:image/png;base64,iVBORw0KGgo=)", "Nothing.")
+    (made.folder / "undrawn.ipynb").write_text(undrawn)
     return made
 
 
@@ -66,4 +73,12 @@ def test_it_passes_as_it_is_and_fails_where_the_transcript_of_a_run_differs(
     done = saved.run("other.ipynb")
     assert done.returncode == 1
     assert "Rain." in done.stdout
+    assert "1 failed, 5 passed" in done.stdout
+
+
+def test_an_image_of_another_version_of_what_drew_it_is_the_same(saved: Notebooks) -> None:
+    done = saved.run("drawn.ipynb")
+    assert done.returncode == 0, done.stdout
+    done = saved.run("undrawn.ipynb")
+    assert done.returncode == 1
     assert "1 failed, 5 passed" in done.stdout

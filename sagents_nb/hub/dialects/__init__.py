@@ -1,0 +1,1 @@
+"""Other people's protocols, each a map between its words and ours."""

@@ -1,0 +1,99 @@
+"""Doors: where each process can be asked for the threads that it has open."""
+
+from __future__ import annotations
+
+import http.client
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from urllib.parse import urlsplit
+
+import msgspec
+import sqlalchemy as sql
+
+from ..errors import StoreError
+from ..store.database.leases import Owner
+from ..store.database.schema import Tables
+from ..store.database.thread import Database
+
+_SECONDS = 30.0
+
+
+class Door(msgspec.Struct, frozen=True):
+    """One process: its ``address``, such as "http://127.0.0.1:8765", and the token for others."""
+
+    owner: str
+    address: str
+    token: str
+
+    @property
+    def host(self) -> str:
+        """The name and the port of its address."""
+        return urlsplit(self.address).netloc.lower()
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        body: bytes = b"",
+    ) -> http.client.HTTPResponse:
+        """What that process answers; for no event loop. Raises :class:`Unreachable`."""
+        parts = urlsplit(self.address)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+        given = {**headers, "Authorization": f"Bearer {self.token}"}
+        try:
+            connection.request(method, target, body or None, given)
+            return connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unreachable() from error
+
+
+class Unreachable(StoreError):
+    """The process that has a thread open does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Another process has this thread open and does not answer; try again in a moment."
+        )
+
+
+class Doors:
+    """The doors of all processes over one ``database``, and the one of this process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.own: Door | None = None
+
+    def open(self, address: str) -> Door:
+        """Say that this process can be asked at ``address``."""
+        door = Door(self._database.owner.text, address, secrets.token_urlsafe(32))
+        self._database.run(lambda connection: _open(connection, self._database.tables, door))
+        self.own = door
+        return door
+
+    def close(self) -> None:
+        """Say that it cannot be any more."""
+        if self.own is not None:
+            owner, self.own = self.own.owner, None
+            t = self._database.tables.hub_doors
+            self._database.run(lambda c: c.execute(t.delete().where(t.c.owner == owner)))
+
+    def of(self, owner: str) -> Door | None:
+        """The door of that owner of a lease, None where it has none."""
+        t = self._database.tables.hub_doors
+        query = sql.select(t.c.owner, t.c.address, t.c.token).where(t.c.owner == owner)
+        row = self._database.run(lambda connection: connection.execute(query).first())
+        return None if row is None else Door(*row)
+
+
+def _open(connection: sql.Connection, tables: Tables, door: Door) -> None:
+    t = tables.hub_doors
+    for (owner,) in connection.execute(sql.select(t.c.owner)).all():  # of processes that ended
+        read = Owner.read(owner)
+        if read is None or read.lives() is False or owner == door.owner:
+            connection.execute(t.delete().where(t.c.owner == owner))
+    row = {"owner": door.owner, "address": door.address, "token": door.token}
+    connection.execute(t.insert().values(opened_at=datetime.now(UTC), **row))

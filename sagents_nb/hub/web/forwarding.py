@@ -1,0 +1,98 @@
+"""Requests for threads that another process has open: they go on to its door, answers come back."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+from collections.abc import AsyncIterator, Mapping
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from ..doors import Door, Unreachable
+
+OF_A_PAGE = "x-sagents-page"
+"""A header of what was forwarded: a page sent it, so that it approves only what it showed."""
+
+_PASSED_ON = ("content-type", "accept", "last-event-id", "user-agent")
+_SECONDS = 30.0
+_PIECE = 65_536
+
+
+async def forwarded(request: Request, body: bytes, door: Door) -> Response:
+    """The answer of that process; a stream is passed on as it comes."""
+    headers = _headers(request.headers)
+    target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    answer = await asyncio.to_thread(door.ask, request.method, target, headers, body)
+    kind = answer.getheader("content-type", "application/json")
+    if kind.startswith("text/event-stream"):
+        return StreamingResponse(_pieces(answer), answer.status, media_type=kind)
+    content = await asyncio.to_thread(answer.read)
+    return Response(content, answer.status, media_type=kind)
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, str]:
+    headers = {name: given[name] for name in _PASSED_ON if name in given}
+    if "origin" in given:
+        headers[OF_A_PAGE] = "1"
+    return headers
+
+
+async def _pieces(answer: http.client.HTTPResponse) -> AsyncIterator[bytes]:
+    try:
+        while piece := await asyncio.to_thread(answer.read1, _PIECE):
+            yield piece
+    except (OSError, http.client.HTTPException):
+        return  # it is cut off: the client comes again
+    finally:
+        answer.close()
+
+
+async def joined(socket: WebSocket, door: Door, subprotocol: str | None) -> None:
+    """Carry frames between a client and that process until one of them is gone."""
+    parts = urlsplit(door.address)
+    query = f"?{socket.url.query}" if socket.url.query else ""
+    address = f"ws://{parts.netloc}{socket.url.path}{query}"
+    headers = {**_headers(socket.headers), "Authorization": f"Bearer {door.token}"}
+    protocols = None if subprotocol is None else [subprotocol]
+    try:
+        there = await connect(
+            address,
+            additional_headers=headers,
+            subprotocols=protocols,  # type: ignore[arg-type]
+            open_timeout=_SECONDS,
+            max_size=None,
+            proxy=None,
+        )
+    except (OSError, TimeoutError, InvalidStatus) as error:
+        raise Unreachable() from error
+    async with there:
+        await socket.accept(subprotocol)
+        carrying = [
+            asyncio.create_task(_carry_there(socket, there)),
+            asyncio.create_task(_carry_here(there, socket)),
+        ]
+        _, left = await asyncio.wait(carrying, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*carrying, return_exceptions=True)
+    code, reason = there.close_code or 1001, there.close_reason or ""
+    with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+        await socket.close(code if code not in (1005, 1006) else 1001, reason)
+
+
+async def _carry_there(socket: WebSocket, there: ClientConnection) -> None:
+    with contextlib.suppress(ConnectionClosed):
+        while (message := await socket.receive())["type"] != "websocket.disconnect":
+            await there.send(message.get("text") or message.get("bytes") or "")
+
+
+async def _carry_here(there: ClientConnection, socket: WebSocket) -> None:
+    with contextlib.suppress(ConnectionClosed, WebSocketDisconnect):
+        async for message in there:
+            await socket.send_text(message if isinstance(message, str) else message.decode())

@@ -1,0 +1,216 @@
+"""Schedules: when they begin, that each time begins once, and what becomes of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sagents_nb as sa
+from sagents_nb.hub import Agency, Hub, Schedule, schedules
+from tests.hub.houses import a_hub
+from tests.session.gates import Gate
+from tests.talking import in_threads, until
+
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+ONCE = {"name": "One", "agent_type": "guide", "type": "once"}
+OFTEN = {"name": "Often", "agent_type": "guide", "type": "interval", "interval": 3600.0}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "hub.db"
+
+
+def due(hub: Hub, moment: datetime) -> list[schedules.ScheduleRun]:
+    """What is claimed at that moment."""
+    database = hub.store.database
+    return database.run(lambda c: schedules.claim(c, database.tables, moment))
+
+
+def runs(hub: Hub, agency: Agency, id: str) -> list[str]:
+    return [run.status for run in hub.scheduler.runs(agency, id)]
+
+
+@pytest.mark.spec("H3.5.2")
+@pytest.mark.parametrize(
+    ("fields", "following"),
+    [
+        ({"type": "once", "run_at": NOON + timedelta(days=1)}, NOON + timedelta(days=1)),
+        ({"type": "once", "run_at": NOON}, None),
+        ({"type": "interval", "interval": 90.0}, NOON + timedelta(seconds=90)),
+        ({"type": "cron", "cron": "30 6 * * *"}, datetime(2026, 11, 28, 6, 30, tzinfo=UTC)),
+        (
+            {"type": "cron", "cron": "30 6 * * *", "timezone": "Asia/Tokyo"},
+            datetime(2026, 11, 27, 21, 30, tzinfo=UTC),
+        ),
+    ],
+)
+def test_each_type_says_when_it_begins_next(fields: Any, following: datetime | None) -> None:
+    assert Schedule(name="x", agent_type="guide", **fields).next_after(NOON) == following
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"type": "once"},
+        {"type": "once", "cron": "* * * * *"},
+        {"type": "once", "run_at": datetime(2026, 11, 27)},
+        {"type": "cron", "cron": "every day"},
+        {"type": "cron", "cron": "0 0 30 2 *"},
+        {"type": "cron", "cron": "* * * * *", "timezone": "Mars/Olympus"},
+        {"type": "cron", "cron": "* * * * *", "timezone": "../../etc/passwd"},
+        {"type": "interval", "interval": 0},
+        {"type": "interval", "interval": float("inf")},
+        {"type": "interval", "interval": 1e12},
+        {"type": "once", "run_at": datetime(1, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo"))},
+        {"type": "once", "run_at": datetime(9999, 12, 31, tzinfo=UTC)},
+        {"type": "interval", "interval": 60, "max_retries": 4},
+        {"type": "interval", "interval": 60, "overlap": "stack"},
+        {"type": "weekly", "interval": 60},
+        {"type": "interval", "interval": 60, "name": " "},
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(fields: Any) -> None:
+    with pytest.raises(sa.ConfigurationError) as refused:
+        schedules.schedule_of({"name": "x", "agent_type": "guide", **fields})
+    assert str(refused.value).endswith(".")
+
+
+@given(
+    st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31)),
+    st.sampled_from(["*/7 * * * *", "15 2 * * *", "0 12 1 * *", "59 23 * * 0"]),
+    st.sampled_from(["UTC", "Europe/Oslo", "America/New_York", "Australia/Lord_Howe"]),
+)
+def test_a_following_moment_is_always_later_also_where_clocks_change(
+    moment: datetime, cron: str, zone: str
+) -> None:
+    schedule = Schedule(name="x", agent_type="g", type="cron", cron=cron, timezone=zone)
+    first = moment.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    second = schedule.next_after(first)
+    third = schedule.next_after(second) if second else None
+    assert second is not None
+    assert third is not None
+    assert first < second < third
+
+
+@pytest.mark.spec("H3.5.2")
+def test_what_is_due_begins_a_thread_that_is_told_its_input(path: Path) -> None:
+    with a_hub(path, {"guide": ["Sun."]}) as hub:
+        agency, _ = hub.create_agency()
+        soon = datetime.now(UTC) + timedelta(milliseconds=200)
+        kept = hub.scheduler.create(agency, Schedule(**ONCE, run_at=soon, input="The weather?"))
+        hub.scheduler.start()
+        until(lambda: runs(hub, agency, kept.id) == ["completed"])
+        [thread] = hub.threads(agency)
+        said = hub.thread(agency, thread.id).state()["state"]["messages"]
+        assert [message["content"] for message in said] == ["The weather?", "Sun."]
+        over = hub.scheduler.get(agency, kept.id)
+        assert (over.status, over.next_at) == ("disabled", None)
+
+
+def test_of_many_who_look_at_once_one_begins_it(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub, a_hub(path, {"guide": []}) as other:
+        agency, _ = hub.create_agency()
+        hub.scheduler.create(agency, Schedule(**OFTEN))
+        moment = datetime.now(UTC) + timedelta(hours=2)
+        claimed = in_threads(6, lambda number: due([hub, other][number % 2], moment))
+        assert sorted(map(len, claimed)) == [0] * 5 + [1]
+
+
+def test_what_was_missed_while_nobody_was_there_begins_once(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN))
+        later = datetime.now(UTC) + timedelta(days=3)
+        assert len(due(hub, later)) == 1
+        assert due(hub, later) == []
+        assert hub.scheduler.get(agency, kept.id).next_at == later + timedelta(hours=1)
+
+
+@pytest.mark.spec("H3.5.2")
+@pytest.mark.parametrize(
+    ("overlap", "second"), [("skip", "skipped"), ("queue", "pending"), ("allow", "running")]
+)
+def test_one_that_comes_while_another_runs(path: Path, overlap: Any, second: str) -> None:
+    gate = Gate()
+    turns = [sa.ToolCall("c1", "hold", {}), "Done.", sa.ToolCall("c2", "hold", {}), "Done."]
+    with a_hub(path, {"guide": turns}) as hub:
+        hub.system.add_tool(gate.tool)
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN, overlap=overlap))
+        hub.scheduler.trigger(agency, kept.id)
+        gate.wait()
+        [run] = due(hub, datetime.now(UTC) + timedelta(hours=2))
+        assert run.status == second
+        gate.open()
+        ended = {"skip": ["completed", "skipped"], "queue": ["completed"] * 2}
+        if overlap in ended:
+            until(lambda: sorted(runs(hub, agency, kept.id)) == ended[overlap])
+
+
+@pytest.mark.spec("H3.5.2")
+@pytest.mark.parametrize(("retries", "status", "attempts"), [(1, "completed", 2), (0, "failed", 1)])
+def test_one_that_fails_is_tried_again_as_often_as_it_may(
+    path: Path, retries: int, status: str, attempts: int
+) -> None:
+    with a_hub(path, {"guide": [sa.ModelError("It is down."), "Sun."]}) as hub:
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN, max_retries=retries, input="Go."))
+        hub.scheduler.trigger(agency, kept.id)
+        until(lambda: runs(hub, agency, kept.id) == [status])
+        [run] = hub.scheduler.runs(agency, kept.id)
+        assert run.attempts == attempts
+        assert (run.error is None) is (status == "completed")
+
+
+@pytest.mark.spec("H3.5.2")
+def test_pausing_begins_nothing_and_resuming_goes_on_from_now(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN))
+        assert hub.scheduler.change(agency, kept.id, status="paused").next_at is None
+        assert due(hub, datetime.now(UTC) + timedelta(days=1)) == []
+        again = hub.scheduler.change(agency, kept.id, status="active")
+        assert again.next_at is not None
+        assert again.next_at > datetime.now(UTC)
+
+
+@pytest.mark.spec("H3.5.2")
+def test_the_last_hundred_times_are_remembered(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**{**OFTEN, "agent_type": "gone"}))
+        for _ in range(schedules.KEPT_RUNS + 5):
+            hub.scheduler.trigger(agency, kept.id)
+        assert runs(hub, agency, kept.id) == ["failed"] * schedules.KEPT_RUNS
+
+
+def test_a_run_that_an_end_of_the_process_cut_off_is_looked_after_by_the_next(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    with a_hub(path, {"guide": slow}) as hub:
+        agency, _ = hub.create_agency()
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN, input="Go."))
+        hub.scheduler.trigger(agency, kept.id)
+        assert runs(hub, agency, kept.id) == ["running"]
+    with a_hub(path, {"guide": ["Sun."]}) as hub:
+        hub.recover()
+        hub.scheduler.start()
+        until(lambda: runs(hub, agency, kept.id) == ["completed"])
+
+
+def test_what_is_another_agencys_is_not_there(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        (mine, _), (theirs, _) = hub.create_agency(), hub.create_agency()
+        kept = hub.scheduler.create(mine, Schedule(**OFTEN))
+        for act in (hub.scheduler.get, hub.scheduler.delete, hub.scheduler.trigger):
+            with pytest.raises(sa.NotFound):
+                act(theirs, kept.id)
+        assert hub.scheduler.schedules(theirs) == []
+        hub.delete_agency(mine)
+        assert due(hub, datetime.now(UTC) + timedelta(days=1)) == []

@@ -1,0 +1,236 @@
+"""Sub-agents that are threads: their parent waits for their reports, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sagents_nb as sa
+from sagents_nb.hub.threads import NothingWaits
+from tests.hub.houses import a_hub, still, task, told
+from tests.talking import until
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "hub.db"
+
+
+def go(thread: Any) -> None:
+    thread.invoke([sa.Message.user("Go.")])
+
+
+def contents(thread: Any) -> list[str]:
+    return [m["content"] for m in thread.state()["state"]["messages"] if "content" in m]
+
+
+@pytest.mark.spec("H3.3.2", "H3.3.3", "H3.5.3")
+def test_a_parent_goes_on_once_all_have_reported_each_to_its_own_call(path: Path) -> None:
+    calls = [task("c1", "one"), task("c2", "two", "other")]
+    models = {"boss": [calls, "Done."], "worker": ["first"], "other": ["second"]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        results = {
+            m["toolCallId"]: m["content"]
+            for m in boss.state()["state"]["messages"]
+            if m["role"] == "tool"
+        }
+        assert results == {"c1": "first", "c2": "second"}
+        types = [t for t in told(hub, agency, boss) if t.startswith(("run.", "subagent."))]
+        assert types.count("subagent.spawned") == types.count("subagent.completed") == 2
+        assert types.count("run.resumed") == 1
+        assert types.index("run.paused") < types.index("run.resumed")
+        links = boss.state()["state"]["subagents"]
+        assert [link["status"] for link in links] == ["completed"] * 2
+        assert [link["toolCallId"] for link in links] == ["c1", "c2"]
+
+
+@pytest.mark.spec("H3.3.2")
+def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path) -> None:
+    with a_hub(path, {"boss": [task("c1", "one", "nobody"), "I see."]}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        [error] = [c for c in contents(boss) if c.startswith("Error:")]
+        assert "nobody" in error
+        assert "subagents" not in boss.state()["state"]
+        assert "run.paused" not in told(hub, agency, boss)
+
+
+@pytest.mark.spec("H3.3.2")
+def test_one_that_takes_too_long_is_given_up(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    models = {"boss": [task("c1", "one", timeoutMs=50), "Too bad."], "worker": slow}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        assert any("longer than it was given" in c for c in contents(boss))
+        [link] = boss.state()["state"]["subagents"]
+        assert link["status"] == "canceled"
+        assert still(hub.thread(agency, link["childThreadId"])) == "canceled"
+
+
+@pytest.mark.spec("H3.3.4")
+def test_a_report_with_another_token_or_of_another_child_changes_nothing(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99, "late"], delay=3600)
+    with a_hub(path, {"boss": [task("c1", "one"), "Fine."], "worker": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        [child] = [r for r in hub.threads(agency) if r.parent]
+        token = child.parent["token"]  # type: ignore[index]
+        for child_id, shown in [(child.id, "guessed"), ("b" * 32, token)]:
+            with pytest.raises(NothingWaits):
+                boss.report(child_id, "Mine.", shown)
+        assert boss.status == "paused"
+        boss.report(child.id, "Its report.", token)
+        assert still(boss, "completed")
+        assert "Its report." in contents(boss)
+        with pytest.raises(NothingWaits):
+            boss.report(child.id, "Once more.", token)
+
+
+@pytest.mark.spec("H3.3.5")
+def test_a_child_that_fails_reports_that_it_did(path: Path) -> None:
+    models = {"boss": [task("c1", "one"), "I see."], "worker": [sa.ModelError("It is down.")]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        [report] = [c for c in contents(boss) if c.startswith("Error:")]
+        assert "It is down." in report
+        assert [link["status"] for link in boss.state()["state"]["subagents"]] == ["canceled"]
+
+
+@pytest.mark.spec("H3.3.5")
+def test_a_child_that_is_cancelled_reports_that_it_was(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    with a_hub(path, {"boss": [task("c1", "one"), "I see."], "worker": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        [child] = [r for r in hub.threads(agency) if r.parent]
+        hub.cancel(agency, hub.thread(agency, child.id))
+        assert still(boss, "completed")
+        assert "Error: The sub-agent was cancelled." in contents(boss)
+
+
+@pytest.mark.spec("H3.3.1")
+def test_cancelling_a_parent_cancels_the_children_that_it_waits_for(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    with a_hub(path, {"boss": [task("c1", "one"), "never"], "worker": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        hub.cancel(agency, boss)
+        hub.cancel(agency, boss)
+        assert still(boss) == "canceled"
+        [link] = boss.state()["state"]["subagents"]
+        assert link["status"] == "canceled"
+        assert still(hub.thread(agency, link["childThreadId"])) == "canceled"
+        until(lambda: "run.canceled" in told(hub, agency, boss))
+        assert told(hub, agency, boss).count("run.canceled") == 1
+
+
+@pytest.mark.spec("H3.3.6", "H3.3.7")
+def test_a_child_is_a_thread_of_the_agency_and_may_have_children(path: Path) -> None:
+    models = {
+        "boss": [task("c1", "lead it", "lead"), "Done."],
+        "lead": [task("c2", "do it"), "It is done."],
+        "worker": ["I did it."],
+    }
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss", request={"ip": "10.0.0.1"})
+        go(boss)
+        assert still(boss, "completed")
+        records = {record.type: record for record in hub.threads(agency)}
+        assert records["boss"].parent is None
+        assert records["lead"].parent["threadId"] == records["boss"].id  # type: ignore[index]
+        assert records["worker"].parent["threadId"] == records["lead"].id  # type: ignore[index]
+        assert records["worker"].request == {"ip": "10.0.0.1"}
+        assert "It is done." in contents(boss)
+        state = hub.thread(agency, records["worker"].id).state()["state"]
+        assert state["parent"] == records["worker"].parent
+        assert "parent" not in boss.state()["state"]
+
+
+@pytest.mark.spec("H3.5.2")
+def test_more_may_be_said_to_one_by_its_number_or_its_id(path: Path) -> None:
+    more = sa.ToolCall("c2", "message_agent", {"agentId": "1", "message": "And?"})
+    wrong = sa.ToolCall("c3", "message_agent", {"agentId": "2", "message": "And?"})
+    models = {"boss": [task("c1", "one"), more, wrong, "Done."], "worker": ["first", "second"]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        said = [m for m in boss.state()["state"]["messages"] if m["role"] == "tool"]
+        assert [m["content"] for m in said[:2]] == ["first", "second"]
+        assert said[2]["content"].startswith("Error: There is no sub-agent '2'")
+        [child] = [r for r in hub.threads(agency) if r.parent]
+        messages = hub.thread(agency, child.id).state()["state"]["messages"]
+        assert [m["content"] for m in messages] == ["one", "first", "And?", "second"]
+
+
+def test_the_kinds_that_a_blueprint_names_are_all_that_there_are(path: Path) -> None:
+    models = {"boss": [[task("c1", "one"), task("c2", "two", "own")], "Done."], "worker": ["no"]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        own = {"name": "own", "prompt": "Own.", "tags": ["planning"]}
+        config = {"subagents": {"subagents": [own]}}
+        hub.save_blueprint(agency, {"name": "boss", "config": config})
+        hub.system.models["own"] = sa.ScriptedModel(["mine"])  # type: ignore[attr-defined]
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        said = [m["content"] for m in boss.state()["state"]["messages"] if m["role"] == "tool"]
+        assert said == ["Error: There is no sub-agent 'worker'; there is own.", "mine"]
+
+
+def test_a_hub_that_ended_goes_on_with_the_child_and_gives_its_report(path: Path) -> None:
+    models: dict[str, Any] = {"boss": [task("c1", "one"), "Done."]}
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    with a_hub(path, {**models, "worker": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+    with a_hub(path, {"boss": ["Done."], "worker": ["I did it."]}) as hub:
+        assert hub.recover() == 1
+        boss = hub.thread(agency, boss.record.id)
+        assert still(boss, "completed")
+        assert "I did it." in contents(boss)
+        seqs = [event.seq for event in hub.events(agency, boss.record.id)]
+        assert seqs == list(range(1, len(seqs) + 1))
+
+
+def test_a_report_that_no_process_lived_to_give_is_given_by_the_next(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    with a_hub(path, {"boss": [task("c1", "one"), "x"], "worker": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        [child] = [r for r in hub.threads(agency) if r.parent]
+    with a_hub(path, {"worker": ["I did it."]}) as hub:  # where nobody knows its parent's kind
+        hub.thread(agency, child.id).go_on()
+        assert still(hub.thread(agency, child.id), "completed")
+        hub.thread(agency, child.id).close("before its report came")
+    with a_hub(path, {"boss": ["Done."], "worker": []}) as hub:
+        hub.recover()
+        boss = hub.thread(agency, boss.record.id)
+        assert still(boss, "completed")
+        assert "I did it." in contents(boss)
