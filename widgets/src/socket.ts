@@ -11,6 +11,9 @@ const LATER = 4_000;
 /** A line that says nothing for so long after a question is broken, whatever the browser believes; a hub has as much with a page. */
 const PATIENCE = 30_000;
 
+/** Bytes of a message: a hub closes a socket on which more comes, each time that it is said again. */
+const MOST_BYTES = 1_048_576;
+
 const OPEN = 1;
 const SILENT = "The hub does not answer; it is tried again. What was sent meanwhile goes out once it does.";
 
@@ -40,11 +43,16 @@ export class Socket implements Transport {
     this.#open();
   }
 
-  send(message: object): void {
+  send(message: { id?: string }): void {
+    const text = JSON.stringify(message);
+    if (new TextEncoder().encode(text).length > MOST_BYTES) {
+      const error = { type: "error" as const, id: message.id ?? "", kind: "TooLarge", message: "A hub takes 1 MB at once; send less, such as smaller images." };
+      return void setTimeout(() => this.#listener.receive(error));
+    }
     if (this.#socket?.readyState !== OPEN) return; // it is said again on the next one
     if (this.#asked && Date.now() - this.#asked >= PATIENCE) return this.#lost(FIRST_PAUSE);
     this.#asked ||= Date.now();
-    this.#socket.send(JSON.stringify(message));
+    this.#socket.send(text);
   }
 
   /** Leaves the thread: nothing is told any more. */

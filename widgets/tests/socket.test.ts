@@ -217,6 +217,17 @@ test("a line that says nothing after a question is given up", () => {
   expect(ofType("send")).toHaveLength(1);
 });
 
+test("what a hub would not take is refused here, in words, and the line holds", async () => {
+  start();
+  const refused = expect(store.request("send", { text: "ü".repeat(524_288) })).rejects.toMatchObject({ kind: "TooLarge", message: expect.stringContaining("1 MB") });
+  await vi.advanceTimersByTimeAsync(0);
+  await refused;
+  expect(ofType("send")).toEqual([]);
+  store.request("send", { text: "ü".repeat(524_000) }).catch(() => {});
+  expect(ofType("send")).toHaveLength(1);
+  expect(lines).toHaveLength(1);
+});
+
 test("who has left hears nothing and asks nothing any more", () => {
   start();
   const { onmessage } = line();
