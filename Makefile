@@ -10,12 +10,13 @@ UV := $(or $(shell command -v uv 2>/dev/null),$(ENVIRONMENT)/uv/bin/uv)
 INSTALL := VIRTUAL_ENV=$(ENVIRONMENT) $(UV) pip install --quiet
 LOCK := requirements.lock
 STATIC := sagents_nb/panel/static
+PAGE_STATIC := sagents_nb/hub/web/static
 PYTEST := $(PY) -m pytest -q
 
 # Stamps: what they stand for is redone only when something it was made from is newer.
 ENV := $(ENVIRONMENT)/.installed
 NODE_MODULES := widgets/node_modules/.package-lock.json
-BUNDLE := $(STATIC)/panel.js
+BUNDLE := $(STATIC)/panel.js $(PAGE_STATIC)/dashboard.js
 WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
 # uv compiles nothing when it installs, and some containers have Python keep nothing that it compiles:
@@ -115,7 +116,7 @@ lock: | $(UV)  ## Rewrite requirements.lock with the newest versions that pyproj
 		--extra all --group dev --group docs --output-file $(LOCK) pyproject.toml
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) dist build site .test-artifacts
+	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) $(PAGE_STATIC) dist build site .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -142,6 +143,7 @@ $(NODE_MODULES): widgets/package.json widgets/package-lock.json
 	cd widgets && npm ci --no-audit --no-fund --no-update-notifier
 	touch $@
 
-$(BUNDLE): $(NODE_MODULES) $(WIDGET_SOURCES)
+# One build makes all of it.
+$(BUNDLE) &: $(NODE_MODULES) $(WIDGET_SOURCES)
 	cd widgets && npm run --silent build
-	touch $@
+	touch $(BUNDLE)

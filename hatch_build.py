@@ -13,7 +13,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUNDLE = ("loader.js", "panel.js", "panel.css", "math.js", "colours.js", "reopened.js")
+PANEL = ("loader.js", "panel.js", "panel.css", "math.js", "colours.js", "reopened.js")
+BUNDLE = (
+    *(f"sagents_nb/panel/static/{name}" for name in PANEL),
+    *(f"sagents_nb/hub/web/static/{name}" for name in ("dashboard.js", "dashboard.css")),
+)
 
 
 class WidgetBundleHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -22,8 +26,7 @@ class WidgetBundleHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        static = Path(self.root, "sagents_nb", "panel", "static")
-        if all((static / name).is_file() for name in BUNDLE):
+        if all(Path(self.root, name).is_file() for name in BUNDLE):
             return
         npm = shutil.which("npm")
         if npm is None:
@@ -34,6 +37,6 @@ class WidgetBundleHook(BuildHookInterface):  # type: ignore[type-arg]
         widgets = Path(self.root, "widgets")
         subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=widgets, check=True)
         subprocess.run([npm, "run", "build"], cwd=widgets, check=True)
-        missing = [name for name in BUNDLE if not (static / name).is_file()]
+        missing = [name for name in BUNDLE if not Path(self.root, name).is_file()]
         if missing:
             raise SystemExit(f"`npm run build` in widgets/ did not make {', '.join(missing)}.")

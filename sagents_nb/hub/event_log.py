@@ -9,13 +9,24 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sql
+from msgspec.structs import replace
 
 from ..errors import StoreError
 from ..runtime.thread import runtime
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
+from ..store.scope import owner_of
 from ..text import logger_of
-from .vocabulary import DELTA, REQUEST_ACCEPTED, RUN_TICK, STATUSES, Told
+from .agencies import Agency
+from .vocabulary import (
+    ASKED,
+    DELTA,
+    MODEL_COMPLETED,
+    REQUEST_ACCEPTED,
+    RUN_TICK,
+    STATUSES,
+    Told,
+)
 
 logger = logger_of(__name__)
 
@@ -35,6 +46,31 @@ class ThreadEvent(msgspec.Struct, frozen=True, rename={"thread_id": "threadId"})
     seq: int
     type: str
     data: dict[str, Any]
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """What a thread is, without opening it: its ``status`` since the moment ``at``.
+
+    ``reason`` says why it waits or failed, and ``asks`` are the tools whose calls wait for people.
+    """
+
+    status: str = "registered"
+    at: datetime | None = None
+    reason: str | None = None
+    asks: tuple[str, ...] = ()
+
+
+class Spent(msgspec.Struct, kw_only=True):
+    """What threads have used: how many they are, the answers of models, and tokens.
+
+    ``cost_usd`` is of those answers that say it, None where none does.
+    """
+
+    threads: int = 0
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
 
 
 Listener = Callable[[ThreadEvent | None], None]
@@ -178,6 +214,59 @@ def _read(
 ) -> list[ThreadEvent]:
     rows = connection.execute(sql.select(t).where(which).order_by(t.c.seq).limit(MOST_READ))
     return [ThreadEvent(thread_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
+
+
+def standings(connection: sql.Connection, tables: Tables, agency: Agency) -> dict[str, Standing]:
+    """What each thread of an agency is of which anything was told, by its id."""
+    found = {
+        event.thread_id: Standing(
+            status=STATUSES[event.type],
+            at=datetime.fromisoformat(event.ts),
+            reason=event.data.get("reason") or event.data.get("error"),
+        )
+        for event in _last_of(connection, tables, agency, tuple(STATUSES))
+    }
+    waiting = [id for id, standing in found.items() if standing.reason == "hitl"]
+    if waiting:
+        for event in _last_of(connection, tables, agency, (ASKED,)):
+            if event.thread_id in waiting:
+                asks = tuple(call["toolName"] for call in event.data["proposedToolCalls"])
+                found[event.thread_id] = replace(found[event.thread_id], asks=asks)
+    return found
+
+
+def _last_of(
+    connection: sql.Connection, tables: Tables, agency: Agency, types: Sequence[str]
+) -> list[ThreadEvent]:
+    """Of each thread the last event of these types: found from the end, since it is near there."""
+    t, c = tables.hub_events, tables.conversations
+    of_it = t.alias()
+    newest = (
+        sql.select(of_it.c.seq)
+        .where(of_it.c.conversation_id == c.c.id, of_it.c.type.in_(types))
+        .order_by(of_it.c.seq.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    mine = sql.and_(c.c.owner == owner_of(agency), t.c.seq == newest)
+    rows = connection.execute(sql.select(t).join(c, c.c.id == t.c.conversation_id).where(mine))
+    return [ThreadEvent(r.conversation_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
+
+
+def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
+    """What the threads have used that an agency has now."""
+    t, c = tables.hub_events, tables.conversations
+    mine = c.c.owner == owner_of(agency)
+    total = Spent(threads=connection.scalar(sql.select(sql.func.count()).where(mine)) or 0)
+    answers = sql.select(t.c.data).join(c, c.c.id == t.c.conversation_id)
+    for data in connection.scalars(answers.where(mine, t.c.type == MODEL_COMPLETED)):
+        usage = data.get("usage", {})
+        total.model_calls += 1
+        total.input_tokens += usage.get("inputTokens", 0)
+        total.output_tokens += usage.get("outputTokens", 0)
+        if "costUsd" in usage:
+            total.cost_usd = (total.cost_usd or 0.0) + usage["costUsd"]
+    return total
 
 
 def _insert(connection: sql.Connection, table: sql.Table, rows: list[dict[str, Any]]) -> int:

@@ -31,7 +31,7 @@ from . import agencies, blueprints, event_log, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
 from .doors import Doors
-from .event_log import EventLog, ThreadEvent
+from .event_log import EventLog, Spent, Standing, ThreadEvent
 from .reports import Reports
 from .scheduler import Scheduler
 from .sub_agents import Task, links_of
@@ -113,6 +113,7 @@ class Hub:
         self._naming = threading.Lock()
         self._key: bytes | None = None
         self._closed = False
+        self._keeping = threading.Lock()
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
         self._reports = Reports(self)
@@ -413,6 +414,32 @@ class Hub:
         found = self._run(agencies.conversations_of, agency)
         return [record for each in found if (record := record_of(agency, each)) is not None]
 
+    @kinds.checked
+    def standings(self, agency: Agency) -> dict[str, Standing]:
+        """What the threads of the ``agency`` are, by their ids; none of one that has done nothing.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.standings(agency)
+        {}
+        >>> hub.close()
+        """
+        return self._run(event_log.standings, agency)
+
+    @kinds.checked
+    def spent(self, agency: Agency) -> Spent:
+        """What the threads of the ``agency`` have used, those that were deleted not counted.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.spent(agency).model_calls
+        0
+        >>> hub.close()
+        """
+        return self._run(event_log.spent, agency)
+
     def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
         conversation = self.store.scoped(agency).find_conversation(id)
         return None if conversation is None else record_of(agency, conversation)
@@ -477,7 +504,9 @@ class Hub:
             inactivity_timeout=RESTS_AFTER,
         )
         log = EventLog(self.store.database, record.id)
-        return Thread(record, session, log, partial(self._stopped, agency))
+        return Thread(
+            record, session, log, partial(self._stopped, agency), partial(self._name, agency)
+        )
 
     def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
         delegate = partial(self._delegate, agency, record)
@@ -720,11 +749,18 @@ class Hub:
     def _forget_attempts(self, agency: Agency, thread: Thread) -> None:
         self._keep(agency, thread, attempts=0)
 
+    def _name(self, agency: Agency, thread: Thread, title: str) -> None:
+        """What a thread is about is known: on the runtime loop."""
+        with suppress(RuntimeError):  # the hub ends
+            self._workers.submit(self._keep, agency, thread, title=title)
+
     def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
-        thread.record = msgspec.structs.replace(thread.record, **changes)
-        self.store.scoped(agency).update_conversation(
-            thread.record.id, metadata=thread.record.metadata()
-        )
+        with self._keeping, suppress(NotFound):  # it may have been deleted meanwhile
+            thread.record = msgspec.structs.replace(thread.record, **changes)
+            named = {"title": changes["title"]} if "title" in changes else {}
+            self.store.scoped(agency).update_conversation(
+                thread.record.id, metadata=thread.record.metadata(), **named
+            )
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.

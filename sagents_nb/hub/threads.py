@@ -20,7 +20,7 @@ from ..errors import (
     NotRunning,
     SagentsError,
 )
-from ..events import RESTS, AgentShutdown, Event, StatusChanged
+from ..events import RESTS, AgentShutdown, Event, MessageEnd, StatusChanged
 from ..files.entry import FileEntry
 from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
 from ..messages import Message
@@ -55,6 +55,9 @@ HUB = "hub"
 
 IDEMPOTENCY_KEY = "idempotency_key"
 
+MOST_TITLE = 80
+"""Characters of a first message that are the title of its thread."""
+
 _ROLES = ("user", "system")
 _MESSAGES = kinds.Kind(
     "a list of messages",
@@ -73,7 +76,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``request`` says where the request came from that made it, and ``variables`` what its tools are
     told. ``parent`` is the thread that waits for its report, and the token that it reports with.
     ``attempts`` counts how often it was gone on with since the process ended last, without an end;
-    ``schedule_run`` is the run of a schedule that it does.
+    ``schedule_run`` is the run of a schedule that it does. ``title`` is what it is about: by
+    default how the first message begins.
     """
 
     id: str
@@ -85,6 +89,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     parent: dict[str, str] | None = None
     attempts: int = 0
     schedule_run: str | None = None
+    title: str = ""
 
     @property
     def type(self) -> str:
@@ -133,13 +138,15 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
         parent=kept.get("parent"),
         attempts=kept.get("attempts") or 0,
         schedule_run=kept.get("schedule_run"),
+        title=conversation.title or "",
     )
 
 
 class Thread:
     """A thread that is open here: its ``session``, and the ``log`` of what is told of it.
 
-    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits.
+    ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits,
+    and ``named`` with it and its title, once it has one.
     Its methods wait until what they did is safe, so they are for no event loop.
     """
 
@@ -149,11 +156,14 @@ class Thread:
         session: Session,
         log: EventLog,
         stopped: Callable[[Thread], None],
+        named: Callable[[Thread, str], None],
     ) -> None:
         self.record = record
         self.session = session
         self.log = log
         self._stopped = stopped
+        self._named = named
+        self._has_title = bool(record.title)
         # Two who act at once act one after the other: each finds what the other left.
         self._lock = threading.RLock()
         self._translator = Translator(
@@ -206,6 +216,11 @@ class Thread:
         return completed(session.messages) if has_answer else [tell.canceled]
 
     def _hear(self, event: Event) -> None:
+        if isinstance(event, MessageEnd) and event.message.role == "user" and not self._has_title:
+            title = " ".join(event.message.text.split())
+            if title:
+                self._has_title = True
+                self._named(self, f"{title[:MOST_TITLE]}…" if len(title) > MOST_TITLE else title)
         told = self._translator.translate(event)
         self.log.append(told)
         if any(STATUSES.get(type, "running") != "running" for type, _ in told):

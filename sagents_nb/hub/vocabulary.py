@@ -41,6 +41,9 @@ REQUEST_ACCEPTED = "request.accepted"
 RUN_CANCELED = "run.canceled"
 RUN_TICK = "run.tick"
 
+MODEL_COMPLETED = "model.completed"
+ASKED = "hitl.interrupt"
+
 RUN_STARTED = "run.started"
 RUN_RESUMED = "run.resumed"
 RUN_PAUSED = "run.paused"
@@ -239,7 +242,7 @@ class Translator(msgspec.Struct):
             {"toolName": request.tool_name, "args": request.arguments}
             for request in waiting.action_requests
         ]
-        return [("hitl.interrupt", {"proposedToolCalls": proposed}), *told]
+        return [(ASKED, {"proposedToolCalls": proposed}), *told]
 
 
 def completed(messages: Sequence[Message]) -> list[Told]:
@@ -258,10 +261,12 @@ def _answered(message: Message) -> list[Told]:
         return []
     usage = message.usage
     if usage is None:
-        return [("model.completed", {})]
+        return [(MODEL_COMPLETED, {})]
     counted = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    tokens = {"inputTokens": counted, "outputTokens": usage.output_tokens}
-    return [("model.completed", {"usage": tokens})]
+    used: dict[str, Any] = {"inputTokens": counted, "outputTokens": usage.output_tokens}
+    if usage.cost_usd is not None:
+        used["costUsd"] = usage.cost_usd
+    return [(MODEL_COMPLETED, {"usage": used})]
 
 
 def _executed(event: ToolExecutionEnd) -> list[Told]:

@@ -1,4 +1,4 @@
-"""The hosts of notebooks that the browser tests start: JupyterLab, Notebook 7 and marimo.
+"""The servers that the browser tests start: JupyterLab, Notebook 7, marimo, and our own hub.
 
 Each is on a free port of this machine, with no settings but ours, and its kernels see no API keys.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
@@ -38,17 +39,25 @@ class Server:
     def __init__(self, folder: Path, python: str = sys.executable) -> None:
         self.root = folder / "notebooks"
         self.root.mkdir()
-        self.token = secrets.token_hex(16)
+        self.token = secrets.token_hex(32)
         self.url = f"http://127.0.0.1:{_free_port()}"
         self._log = folder / f"{self.name}.log"
-        self._process = subprocess.Popen(
-            [python, "-m", *self.command(folder)],
-            env=_environment(folder),
+        self._folder, self._python = folder, python
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [self._python, "-m", *self.command(self._folder)],
+            env=self.environment(self._folder),
             cwd=self.root,
             stdin=subprocess.DEVNULL,
             stdout=self._log.open("w"),
             stderr=subprocess.STDOUT,
         )
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """The variables that it sees."""
+        return _environment(folder)
 
     def command(self, folder: Path) -> Sequence[str]:
         """The module that is run, and its arguments; what it writes is to be in ``folder``."""
@@ -161,6 +170,58 @@ class MarimoServer(Server):
 
     def address(self, place: str) -> str:
         return f"{self.url}/?file={place}&access_token={self.token}"
+
+
+class HubServer(Server):
+    """A hub of the AgentSystem in ``agents``, the text of a module; started again it goes on."""
+
+    name = "hub"
+    health = "healthz"
+
+    def __init__(self, folder: Path, agents: str) -> None:
+        self._agents = agents
+        self._is_known = False
+        super().__init__(folder)
+
+    def command(self, folder: Path) -> Sequence[str]:
+        (self.root / "agents.py").write_text(self._agents)
+        return ["sagents_nb.cli", "hub", "agents:system", "--port", str(self.port)]
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        variables = super().environment(folder)
+        if self._is_known:  # one that it made itself is another each time
+            token = folder / "token"
+            token.touch(0o600)
+            token.write_text(self.token)
+            variables["SAGENTS_HUB_TOKEN_FILE"] = str(token)
+        return variables
+
+    def wait_until_ready(self, timeout: float = PATIENCE) -> None:
+        """Return when it answers, and its token is known."""
+        super().wait_until_ready(timeout)
+        if not self._is_known:
+            (self.token,) = re.findall(r"Its token.*: (\S+)", self.log())
+            self._is_known = True
+
+    def address(self, place: str = "") -> str:
+        """Its page; ``place`` is what stands behind "#"."""
+        return f"{self.url}/{place and f'#{place}'}"
+
+    @property
+    def said_address(self) -> str:
+        """The one that it said, which opens the page once."""
+        (found,) = re.findall(r"http\S+#code=\S+", self.log())
+        return str(found)
+
+    def kill(self) -> None:
+        """End it as no program can hear of."""
+        self._process.kill()
+        self._process.wait(20)
+
+    def start(self) -> None:
+        """Begin anew with the store and at the port that it had."""
+        self._process = self._started()
+        self.wait_until_ready()
 
 
 def _free_port() -> int:

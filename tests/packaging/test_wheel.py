@@ -17,7 +17,10 @@ pytestmark = pytest.mark.packaging
 ROOT = Path(__file__).parents[2]
 TOUR = ROOT / "notebooks" / "tour.ipynb"
 STATIC = ("loader.js", "panel.js", "panel.css", "math.js", "colours.js", "reopened.js")
-BUNDLE = {f"sagents_nb/panel/static/{name}" for name in STATIC}
+PAGE = ("dashboard.js", "dashboard.css")
+BUNDLE = {f"sagents_nb/panel/static/{name}" for name in STATIC} | {
+    f"sagents_nb/hub/web/static/{name}" for name in PAGE
+}
 # Where JupyterLab looks for extensions, below the environment's own folder.
 EXTENSION = "data/share/jupyter/labextensions/sagents-nb"
 UV = (sys.executable, "-m", "uv", "--quiet")

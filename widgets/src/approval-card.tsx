@@ -113,7 +113,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
       <div class="sagents-approval-body" tabIndex={0} role="group" aria-label="What is asked" ref={body}>
         {doubt && (
           <p class="sagents-ask">
-            Did this call run? The kernel ended while it was at work, so only you can find out. Look before you answer: what
+            Did this call run? The {store.transport.host} ended while it was at work, so only you can find out. Look before you answer: what
             runs again may happen twice.
           </p>
         )}
@@ -215,7 +215,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           )}
         </p>
       )}
-      {slow && !store.silent && <FaintLine>The kernel is busy; the answer counts later.</FaintLine>}
+      {slow && !store.silent && <FaintLine>The {store.transport.host} is busy; the answer counts later.</FaintLine>}
       {error && (
         <p class="sagents-error-text" role="alert" data-testid="approval-error">
           <Icon name="alert" />

@@ -195,7 +195,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
         </FaintLine>
       )}
       <ErrorText text={error || problem} />
-      {slow && !store.silent && <FaintLine>The kernel is busy; the message goes out later.</FaintLine>}
+      {slow && !store.silent && <FaintLine>The {store.transport.host} is busy; the message goes out later.</FaintLine>}
     </div>
   );
 }

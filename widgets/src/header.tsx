@@ -52,7 +52,7 @@ export function Header({ state, status, view, runId, armed }: Props) {
             onClick={() => ask("cancel", { run_id: view === "run" ? runId : undefined })}
           >
             <Icon name="stop" />
-            {armed ? "Stop: Esc once more" : slow && !store.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
+            {armed ? "Stop: Esc once more" : slow && !store.transport.heardWhileBusy ? "Busy: interrupt the kernel" : "Stop"}
           </Button>
         )}
       </div>

@@ -51,7 +51,7 @@ export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
     <>
       <div class={isLast || branches ? "sagents-message-actions" : "sagents-message-actions sagents-on-approach"}>
         {branches && branches.count > 1 && <Switch id={id as string} {...branches} disabled={!place} />}
-        {place && <Fork entry={entry} later={place.later} onDone={forked} />}
+        {place && store.transport.host === "kernel" && <Fork entry={entry} later={place.later} onDone={forked} />}
         {place?.whole && (
           <Button
             kind="quiet"
@@ -85,7 +85,7 @@ function Fork({ entry, later, onDone }: ForkProps) {
   const button = useRef<HTMLButtonElement>(null);
   const fork = async () => {
     const reply = await ask("fork", { text: queuedText(entry.message), later });
-    if (reply?.code) onDone(reply.code, !!button.current && store.insertCell(button.current, reply.code));
+    if (reply?.code) onDone(reply.code, !!button.current && store.transport.insertCell(button.current, reply.code));
   };
   return (
     <>

@@ -86,6 +86,8 @@ export type Interrupt = {
   action_requests?: ActionRequest[];
   message?: string;
   data?: JsonObject;
+  /** What it was put together from, where several asked at once. */
+  parts?: Interrupt[];
 };
 export type Decision =
   | { type: "approve"; digest: string; always?: boolean }
@@ -326,6 +328,16 @@ export function undecided(state: ViewState): ActionRequest[] {
   const requests = state.interrupt?.action_requests ?? [];
   return requests.filter((request) => !(request.tool_call_id in state.decided));
 }
+
+/** Whether that call waits for another thread, and for no person. */
+export const waitsForThread = (interrupt: Interrupt, { tool_call_id }: ActionRequest): boolean =>
+  (interrupt.parts?.length ? interrupt.parts : [interrupt]).some(
+    ({ data, action_requests }) => data?.subagents && action_requests?.some((request) => request.tool_call_id === tool_call_id),
+  );
+
+/** The calls that nobody has answered yet, and people have to. */
+export const askedOfPeople = (state: ViewState): ActionRequest[] =>
+  undecided(state).filter((request) => !waitsForThread(state.interrupt!, request));
 
 /** What a call waits for: leave to run, words, or what became of it in a crash. */
 export function wants(interrupt: Interrupt, request: ActionRequest): "approval" | "answer" | "doubt" {

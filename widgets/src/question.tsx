@@ -2,7 +2,7 @@
 // because the kernel takes an interrupt's decisions together or not at all.
 import { createContext } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
-import { undecided, wants, type ActionRequest, type Decision, type Interrupt, type ViewState } from "./protocol";
+import { askedOfPeople, wants, type ActionRequest, type Decision, type Interrupt, type ViewState } from "./protocol";
 import { useRequest } from "./use-store";
 
 /** One call that waits. */
@@ -43,7 +43,7 @@ export function useQuestion(state: ViewState): Question {
   const [answers, setAnswers] = useState(newAnswers(""));
   // The answers to another question are none to this one.
   const { chosen, sent, refused } = answers.id === id ? answers : newAnswers(id);
-  const waiting = useMemo(() => (interrupt ? undecided(state) : NONE), [interrupt, state.decided]);
+  const waiting = useMemo(() => (interrupt ? askedOfPeople(state) : NONE), [interrupt, state.decided]);
 
   return useMemo(() => {
     if (!interrupt) return {};
@@ -101,6 +101,6 @@ const newAnswers = (id: string): Answers => ({ id, chosen: EMPTY, sent: false, r
 /** For those who hear the page: what kind of answer is asked for, and for what. */
 export function headline(state: ViewState, interrupt: Interrupt): string {
   if (interrupt.type === "in_doubt") return "It is not known whether this ran";
-  const approval = undecided(state).some((request) => wants(interrupt, request) === "approval");
+  const approval = askedOfPeople(state).some((request) => wants(interrupt, request) === "approval");
   return approval ? "Approval needed" : "An answer is needed";
 }

@@ -32,7 +32,7 @@ export function Retry({ state }: { state: ViewState }) {
         onClick={() => ask("retry")}
       >
         <Icon name="again" />
-        {slow && !store.heardWhileBusy ? "The kernel is busy" : paused ? "Continue" : "Try again"}
+        {slow && !store.transport.heardWhileBusy ? "The kernel is busy" : paused ? "Continue" : "Try again"}
       </Button>
       <ErrorText text={error} />
     </div>

@@ -161,7 +161,7 @@ function useDiagram(source: string, wanted: boolean): Diagram | null {
   useEffect(() => {
     if (!wanted) return;
     let current = true;
-    void store.drawDiagram(source).then((drawn) => current && setDiagram(drawn));
+    void store.transport.drawDiagram(source).then((drawn) => current && setDiagram(drawn));
     return () => {
       current = false;
     };

@@ -1,5 +1,5 @@
 // What a session, or one run of it, is doing, in words.
-import { entriesOf, wants, type Interrupt, type ViewState } from "./protocol";
+import { askedOfPeople, entriesOf, undecided, waitsForThread, wants, type ViewState } from "./protocol";
 
 export type Status = {
   /** The word of the protocol, or "connecting" or "completed". */
@@ -27,14 +27,16 @@ export const goesOn = (status: string): boolean => ["running", "interrupted", "c
 
 export function statusOf(state: ViewState | null, open: boolean, runId: string): Status {
   const name = nameOf(state, open, runId);
-  const label = name === "interrupted" ? labelOf(state?.interrupt) : LABELS[name];
+  const label = name === "interrupted" ? labelOf(state) : LABELS[name];
   const active = open && ["connecting", "waiting", "running", "interrupted"].includes(name);
   return { name, label: label ?? name, active };
 }
 
-function labelOf(interrupt: Interrupt | null | undefined): string {
+function labelOf(state: ViewState | null): string {
+  const interrupt = state?.interrupt;
   const requests = interrupt?.action_requests ?? [];
   if (!interrupt || requests.length === 0) return "Waiting";
+  if (undecided(state).some((request) => waitsForThread(interrupt, request)) && askedOfPeople(state).length === 0) return "Waits for sub-agents";
   const approval = requests.some((request) => wants(interrupt, request) === "approval");
   return approval ? "Needs approval" : "Needs an answer";
 }

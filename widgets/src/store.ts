@@ -1,13 +1,10 @@
-// One store per session model and page: it knows the view state, keeps it in step with the
-// kernel, and carries requests. Views only read it and ask it.
+// One store per session and page: it knows the view state, keeps it in step with the kernel, or
+// with the hub, and carries requests. Views only read it and ask it.
 import type { AnyModel } from "@anywidget/types";
-import { insertCell } from "./cells";
-import { controlOf, whenBack, whenLeft } from "./control";
-import { drawDiagram, type Diagram } from "./diagrams";
+import { Comm } from "./comm";
 import type { Source } from "./loader";
-import { askAgain, takePart } from "./parts";
 import { reduce, type FromKernel, type Reply, type ViewState } from "./protocol";
-import { whenCellRuns } from "./runs";
+import type { Listener, Transport } from "./transport";
 
 export class RequestError extends Error {
   constructor(
@@ -23,11 +20,11 @@ export class RequestError extends Error {
 type Pending = {
   resolve: (reply: Reply) => void;
   reject: (error: RequestError) => void;
-  /** Asks again, with the same id, so that the kernel does it once. */
+  /** Until then it is not asked again; with the same id, so that the kernel does it once. */
   again: ReturnType<typeof setTimeout> | undefined;
+  ask: () => void;
 };
 
-const GONE = "This conversation is closed; run the cell again to continue.";
 /** Levels of lists and objects. A kernel may be unable to read more, and then it gives no answer. */
 const DEEPEST = 99;
 const isDeep = (value: unknown, levels: number): boolean =>
@@ -36,7 +33,7 @@ const isDeep = (value: unknown, levels: number): boolean =>
 const FIRST_PATIENCE = 10_000;
 const LONGEST_PATIENCE = 60_000;
 
-export class Store {
+export class Store implements Listener {
   state: ViewState | null = null;
   /** Whether the kernel can still be asked for something. */
   open = true;
@@ -46,6 +43,8 @@ export class Store {
   silent = false;
   #seq = 0;
   #asked = false;
+  /** Whether this page has not heard yet, on the way that it has now, what there is. */
+  #anew = false;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #pending = new Map<string, Pending>();
   #subscribers = new Set<() => void>();
@@ -54,29 +53,8 @@ export class Store {
   #prefix = Math.random().toString(36).slice(2, 10);
   #count = 0;
 
-  constructor(private model: AnyModel) {
-    model.on("msg:custom", (message: FromKernel, buffers?: DataView[]) => {
-      takePart(message, buffers);
-      this.receive(message);
-    });
-    model.on("destroy", () => this.close());
-    const lose = () => {
-      this.lost = true;
-      this.close();
-    };
-    // A comm is alive from the start and never comes back, so this is its end: a kernel's restart.
-    model.on("comm_live_update", lose);
-    whenLeft(model, lose);
-    controlOf(model)?.whenItWorks(() => {
-      this.#notify();
-      askAgain(); // on the first way a kernel that computes has not heard it
-    });
-    // What was said while the line was broken, or the machine slept, may be lost, and nothing tells.
-    whenBack(model, () => this.#catchUp());
-    whenCellRuns(model, (ran) => {
-      if (this.open) this.tell(ran);
-      return this.open;
-    });
+  constructor(readonly transport: Transport) {
+    transport.listen(this);
     this.#hello(0);
   }
 
@@ -87,13 +65,14 @@ export class Store {
 
   /** Sends a request; resolves with its reply, rejects with a `RequestError`. */
   request(type: string, fields: object = {}): Promise<Reply> {
-    if (!this.open) return Promise.reject(new RequestError("Closed", GONE));
+    if (!this.open) return Promise.reject(new RequestError("Closed", this.transport.gone));
     if (isDeep(fields, DEEPEST)) return Promise.reject(new RequestError("TooDeep", "This nests too deep to be sent."));
     const id = `${this.#prefix}-${++this.#count}`;
     return new Promise((resolve, reject) => {
-      const pending: Pending = { resolve, reject, again: undefined };
+      const ask = () => this.#persistently(() => this.tell({ type, id, ...fields }), (timer) => (pending.again = timer));
+      const pending: Pending = { resolve, reject, again: undefined, ask };
       this.#pending.set(id, pending);
-      this.#persistently(() => this.tell({ type, id, ...fields }), (timer) => (pending.again = timer));
+      ask();
     });
   }
 
@@ -107,34 +86,16 @@ export class Store {
     this.#set({ ...this.state, entries: [...entries, ...this.state.entries], earlier: this.state.earlier - entries.length });
   }
 
-  /** Puts a cell below the one of `element`; whether that was possible. */
-  insertCell(element: Element, source: string): boolean {
-    return insertCell(this.model, element, source);
-  }
-
-  /** The image of a diagram; null where the host draws none. */
-  drawDiagram(source: string): Promise<Diagram | null> {
-    return drawDiagram(this.model, source);
-  }
-
-  /** Whether a kernel that computes hears what this page says. */
-  get heardWhileBusy(): boolean {
-    return controlOf(this.model)?.works ?? false;
-  }
-
-  /** Tells the kernel something, on the way on which it hears most. */
   tell(message: object): void {
-    const control = controlOf(this.model);
-    if (control?.works) control.send({ ...message, session_id: this.model.get("session_id") });
-    else this.model.send(message);
+    this.transport.send(message);
   }
 
   receive(message: FromKernel): void {
     this.#hush(false);
     switch (message.type) {
       case "snapshot":
-        // One that was overtaken knows less than this page.
-        if (this.state && message.seq < this.#seq) return;
+        // One that was overtaken knows less than this page; on a new way none was.
+        if (this.state && message.seq < this.#seq && !this.#anew) return;
         this.#answered();
         this.#seq = message.seq;
         this.#set(message.state);
@@ -155,11 +116,12 @@ export class Store {
   }
 
   /** The kernel or the session is gone: nothing can be asked any more. */
-  close(): void {
+  close(ended = false): void {
+    this.lost ||= ended;
     clearTimeout(this.#retry);
     this.silent = false;
     this.open = false;
-    for (const id of [...this.#pending.keys()]) this.#take(id)!.reject(new RequestError("Closed", GONE));
+    for (const id of [...this.#pending.keys()]) this.#take(id)!.reject(new RequestError("Closed", this.transport.gone));
     if (this.state) this.#set({ ...this.state, status: "closed", interrupt: null, partial: null });
     else this.#notify();
   }
@@ -172,18 +134,38 @@ export class Store {
       if (events.length > 0) this.#set(events.reduce(reduce, this.state));
     } else if (seq > this.#seq) {
       // Something is missing. What is not new another page of this kernel asked for.
-      this.#catchUp();
+      this.catchUp();
     }
   }
 
   /** Asks for what this page has not. */
-  #catchUp(): void {
+  catchUp(): void {
     if (this.open && !this.#asked) this.#hello(this.#seq);
+  }
+
+  lose(): void {
+    if (this.open) this.#hush(true);
+  }
+
+  /** Asks again for all that was asked on the way before. */
+  regain(): void {
+    if (!this.open) return;
+    this.#answered();
+    this.#anew = true;
+    this.#hello(this.#seq);
+    for (const { again, ask } of this.#pending.values()) {
+      clearTimeout(again);
+      ask();
+    }
+  }
+
+  change(): void {
+    this.#notify();
   }
 
   #answered(): void {
     clearTimeout(this.#retry);
-    this.#asked = false;
+    this.#asked = this.#anew = false;
   }
 
   #hello(have: number): void {
@@ -234,7 +216,7 @@ const stores = new WeakMap<AnyModel, Store>();
 export function storeFor(source: Source): Store {
   let store = stores.get(source.model);
   if (!store) {
-    store = new Store(source.model);
+    store = new Store(new Comm(source.model));
     stores.set(source.model, store);
     const early = source.early ?? [];
     source.early = null;

@@ -19,7 +19,7 @@ import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
 import { useStore } from "./use-store";
-import { wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
+import { waitsForThread, wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
@@ -180,7 +180,7 @@ function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
   const cards = Object.entries(question).filter(([id]) => !placed(id));
   return (
     <>
-      {interrupt.message && interrupt.type !== "in_doubt" && !asksItself(interrupt) && (
+      {interrupt.message && interrupt.type !== "in_doubt" && !asksItself(interrupt) && !isOfThreads(interrupt) && (
         <p class="sagents-question">
           <Icon name="hand" />
           <Visible text={interrupt.message} />
@@ -193,6 +193,8 @@ function LooseQuestion({ state: { interrupt }, question, placed }: LooseProps) {
   );
 }
 
+/** Whether its message is that of a call which other threads are at. */
+const isOfThreads = (interrupt: Interrupt) => !!interrupt.action_requests?.some((request) => waitsForThread(interrupt, request));
 /** Whether its message is the question of a card. */
 const asksItself = ({ message, action_requests = [] }: Interrupt) =>
   action_requests.some(({ arguments: values }) => values?.question === message);
@@ -215,7 +217,7 @@ function askedCalls(interrupt: ViewState["interrupt"]): Record<string, ToolInfo>
   if (!interrupt) return {};
   const infos = (interrupt.action_requests ?? []).map((request): [string, ToolInfo] => {
     const want = wants(interrupt, request);
-    const status = want === "approval" ? "interrupted" : want;
+    const status = waitsForThread(interrupt, request) ? "running" : want === "approval" ? "interrupted" : want;
     return [request.tool_call_id, { name: request.tool_name, status, display_text: request.display_text ?? null }];
   });
   return Object.fromEntries(infos);

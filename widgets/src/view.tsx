@@ -18,7 +18,7 @@ import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
 import { StoreContext, useStoreState } from "./use-store";
-import { entriesOf, undecided, type ViewState } from "./protocol";
+import { askedOfPeople, entriesOf, undecided, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -28,12 +28,15 @@ const WIDE = 720;
 /** One Escape is easily pressed by mistake: a second within this time stops the run. */
 const ESCAPE_TWICE = 2_000;
 
+/** Of the view model, what it says of its cell. */
+export type Traits = Pick<AnyModel, "get" | "on" | "off">;
+
 type ViewProps = {
   store: Store;
   name: ViewName;
   runId: string;
   memory: Memory;
-  model: AnyModel;
+  model: Traits;
 };
 
 export function View({ store, name, runId, memory, model }: ViewProps) {
@@ -73,7 +76,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           class={`sagents-panel sagents-view-${name}`}
           data-testid="sagents-panel"
           data-view={name}
-          data-heard-while-busy={store.heardWhileBusy}
+          data-heard-while-busy={store.transport.heardWhileBusy}
           data-lm-suppress-shortcuts="true"
           onKeyDown={onKeyDown}
           onFocusIn={({ target }) => noteFocus(memory, target as Element)}
@@ -104,7 +107,7 @@ export function View({ store, name, runId, memory, model }: ViewProps) {
           )}
           {store.silent && (
             <p class="sagents-lost" role="status" data-testid="silent">
-              No answer from the kernel. It is busy, or was restarted from another page: then load this one again.
+              {store.transport.silent}
             </p>
           )}
           {state && store.lost && status.name === "closed" && <Lost id={state.kept ? givenName(state.session_id) : ""} />}
@@ -118,9 +121,11 @@ const ASKS = new Set<ViewName>(["session", "run", "chat", "approvals"]);
 
 /** For those who hear the page: what is asked of them. */
 function question(state: ViewState): string {
-  if (!state.interrupt) return "";
-  const names = undecided(state).map((request) => spelledOut(request.tool_name));
-  return names.length > 0 ? `${headline(state, state.interrupt)}: ${names.join(", ")}` : (state.interrupt.message ?? "");
+  const { interrupt } = state;
+  if (!interrupt) return "";
+  const names = askedOfPeople(state).map((request) => spelledOut(request.tool_name));
+  if (names.length > 0) return `${headline(state, interrupt)}: ${names.join(", ")}`;
+  return undecided(state).length > 0 ? "" : (interrupt.message ?? "");
 }
 
 /** What a conversation without a kernel needs: a kept one goes on in the next. */
@@ -273,7 +278,7 @@ function useEver(holds: boolean): boolean {
 }
 
 /** How many requests of the cell wait for its run. */
-function useWaiting(model: AnyModel): number {
+function useWaiting(model: Traits): number {
   const [waiting, setWaiting] = useState(0);
   useEffect(() => {
     const note = () => setWaiting(model.get("waiting"));

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
 import type { ViewState } from "../src/protocol";
-import { asked, calls, click, el, find, gave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
+import { asked, calls, click, el, find, gave, leave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
 function inPlace(...requests: Parameters<typeof waiting>): ViewState {
@@ -445,4 +445,36 @@ test("a call of no message here, such as a sub-agent's, is asked about below the
   expect(find("tool-card")).toEqual([]);
   await click("approve");
   expect(sent("decide")).toHaveLength(1);
+});
+
+test("who waits for sub-agents asks nobody for their report, and says what is waited for", async () => {
+  const link = { subagents: { childThreadId: "t2" } };
+  const task = { tool_call_id: "d1", tool_name: "task", digest: "dd", arguments: { description: "Count." }, allowed_decisions: ["respond"], display_text: "clerk works on it." };
+  const state = waiting(task);
+  await show({ ...state, entries: [said(calls("d1", "task"))], interrupt: { ...state.interrupt!, type: "tool", message: "clerk works on it.", data: link } });
+  expect(find("approval")).toEqual([]);
+  expect(one("status").textContent).toBe("Waits for sub-agents");
+  expect(el.querySelector("[role=alert]")!.textContent).toBe("");
+  expect(one("tool-card").dataset.status).toBe("running");
+  expect(el.textContent!.match(/clerk works on it\./g)).toHaveLength(1);
+
+  // Beside it people are asked for something else, and for that only.
+  const ask = { tool_call_id: "q1", tool_name: "ask_user", digest: "dq", arguments: { question: "Which?" }, allowed_decisions: ["respond"] };
+  const both = waiting(task, ask);
+  const parts = [
+    { ...state.interrupt!, action_requests: [task], data: link },
+    { ...state.interrupt!, action_requests: [ask] },
+  ];
+  leave();
+  await show({ ...both, entries: [said(calls("d1", "task"), calls("q1", "ask_user"))], interrupt: { ...both.interrupt!, type: "multiple", message: "clerk works on it.", parts } });
+  expect(find("approval").map((card) => card.dataset.tool)).toEqual(["ask_user"]);
+  expect(one("status").textContent).toBe("Needs an answer");
+  expect(el.querySelector("[role=alert]")!.textContent).toBe("An answer is needed: ask_user");
+  await type(one("answer"), "Both");
+  await click("answer-send");
+  expect(sent("decide")[0]).toMatchObject({ decisions: { q1: { type: "respond", digest: "dq", answer: "Both" } } });
+  expect(Object.keys(sent("decide")[0]!.decisions as object)).toEqual(["q1"]);
+  model.events([{ type: "decision", seq: 2, tool_call_id: "q1", decision: { type: "respond" } }]);
+  await settle();
+  expect(one("status").textContent).toBe("Waits for sub-agents");
 });

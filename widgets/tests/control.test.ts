@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
+import { Comm } from "../src/comm";
 import { controlOf } from "../src/control";
 import { Store } from "../src/store";
 
@@ -37,8 +38,8 @@ beforeEach(() => {
 
 test("a kernel that answers apart is told on the comm of our own, of all sessions on one", () => {
   const model = modelOf(kernel);
-  const store = new Store(model.asModel());
-  new Store(modelOf(kernel).asModel());
+  const store = new Store(new Comm(model.asModel()));
+  new Store(new Comm(modelOf(kernel).asModel()));
   expect(comms).toHaveLength(1);
   expect(comms[0]).toMatchObject({ opened: true, sent: [{ type: "ping" }] });
   void store.request("cancel", { run_id: "r1" });
@@ -51,7 +52,7 @@ test("a kernel that answers apart is told on the comm of our own, of all session
 
 test("one that does not answer is told on the widget's comm, as is one without comms", () => {
   const model = modelOf(kernel);
-  const store = new Store(model.asModel());
+  const store = new Store(new Comm(model.asModel()));
   void store.request("cancel");
   expect(model.sent.at(-1)).toMatchObject({ type: "cancel" });
   for (const other of [undefined, {}, { ...kernel, supportsSubshells: false }]) {
@@ -100,7 +101,7 @@ test("a restarted kernel gets a new comm", () => {
 test("a page that is connected again asks for what it missed", () => {
   let hear = (_: unknown, _status: string) => {};
   const model = modelOf({ ...kernel, connectionStatusChanged: { connect: (tell: typeof hear) => (hear = tell) } });
-  const store = new Store(model.asModel());
+  const store = new Store(new Comm(model.asModel()));
   store.receive({ type: "snapshot", seq: 10, state: emptyState() });
   hear(kernel, "connecting");
   expect(model.sent.filter(({ type }) => type === "hello")).toHaveLength(1);
@@ -112,10 +113,10 @@ test("a page whose notebook was closed tells the kernel nothing more", async () 
   let leave = () => {};
   const left = { ...kernel, isDisposed: false, disposed: { connect: (tell: typeof leave) => (leave = tell) } };
   const model = modelOf(left);
-  const store = new Store(model.asModel());
+  const store = new Store(new Comm(model.asModel()));
   left.isDisposed = comms[0]!.isDisposed = true;
   leave();
-  expect(store.heardWhileBusy).toBe(false);
+  expect(store.transport.heardWhileBusy).toBe(false);
   expect(comms).toHaveLength(1);
   const told = model.sent.length;
   document.dispatchEvent(new Event("visibilitychange"));

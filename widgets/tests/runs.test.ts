@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
+import { Comm } from "../src/comm";
 import { Store } from "../src/store";
 
 type Hear = (kernel: unknown, message: object) => void;
@@ -18,7 +19,7 @@ function modelOf(session_id: string, of: object | null = kernel): FakeModel {
   model.answer = () => {};
   return Object.assign(model, { widget_manager: { kernel: of } });
 }
-const storeOf = (model: FakeModel) => new Store(model.asModel());
+const storeOf = (model: FakeModel) => new Store(new Comm(model.asModel()));
 const told = (model: FakeModel) => model.sent.filter(({ type }) => type === "ran");
 
 function pass(direction: "send" | "recv", msg_type: string, msg_id: string, metadata?: object): void {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { beforeEach, expect, test, vi } from "vitest";
 import { FakeModel } from "../dev/fake";
 import { emptyState } from "../dev/scenes";
+import { Comm } from "../src/comm";
 import type { FromKernel, Json } from "../src/protocol";
 import { Store, storeFor } from "../src/store";
 
@@ -14,7 +15,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   model = new FakeModel(emptyState());
   model.answer = () => {};
-  store = new Store(model.asModel());
+  store = new Store(new Comm(model.asModel()));
 });
 
 const start = (seq = 10) => model.receive({ type: "snapshot", seq, state: emptyState() });

@@ -9,11 +9,14 @@ import msgspec
 from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
+from ..event_log import Standing
 from ..threads import ThreadRecord
 from .agent_routes import invoke_thread
 from .bodies import (
     AgenciesReply,
     AgencyReply,
+    ApprovalReply,
+    ApprovalsReply,
     BlueprintReply,
     BlueprintsReply,
     ChatMessage,
@@ -23,9 +26,11 @@ from .bodies import (
     PluginReply,
     PluginsReply,
     SecretReply,
+    SpentReply,
     ThreadReply,
     ThreadsReply,
     ToolReply,
+    UsageReply,
 )
 from .call import Call
 
@@ -113,7 +118,48 @@ def _moment(at: datetime | None) -> str | None:
 
 def threads(call: Call) -> ThreadsReply:
     """Its threads."""
-    return ThreadsReply(agents=[_thread(record) for record in call.hub.threads(call.agency)])
+    agency = call.agency
+    standings, unknown = call.hub.standings(agency), Standing()
+    return ThreadsReply(
+        agents=[
+            _thread(record, standings.get(record.id, unknown))
+            for record in call.hub.threads(agency)
+        ]
+    )
+
+
+def approvals(call: Call) -> ApprovalsReply:
+    """What waits for people anywhere."""
+    found = []
+    for agency in call.hub.agencies():
+        standings = call.hub.standings(agency)
+        waiting = {id: each for id, each in standings.items() if each.reason == "hitl"}
+        if not waiting:
+            continue
+        found += [
+            ApprovalReply(
+                agency_id=agency.id,
+                agency=agency.name,
+                thread_id=record.id,
+                agent_type=record.type,
+                title=record.title,
+                since=_moment(waiting[record.id].at),
+                tools=list(waiting[record.id].asks),
+            )
+            for record in call.hub.threads(agency)
+            if record.id in waiting
+        ]
+    return ApprovalsReply(approvals=sorted(found, key=lambda each: each.since or ""))
+
+
+def usage(call: Call) -> UsageReply:
+    """What was used, by agency."""
+    return UsageReply(
+        usage=[
+            SpentReply(agency_id=agency.id, **msgspec.structs.asdict(call.hub.spent(agency)))
+            for agency in call.hub.agencies()
+        ]
+    )
 
 
 def create_thread(call: Call) -> ThreadReply:
@@ -133,8 +179,14 @@ def create_thread(call: Call) -> ThreadReply:
         except SagentsError:
             call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
             raise
-    return _thread(thread.record)
+    return _thread(thread.record, Standing(status=thread.status))
 
 
-def _thread(record: ThreadRecord) -> ThreadReply:
-    return msgspec.convert(record.view(), ThreadReply)
+def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
+    return msgspec.structs.replace(
+        msgspec.convert(record.view(), ThreadReply),
+        title=record.title,
+        status=standing.status,
+        reason=standing.reason,
+        since=_moment(standing.at),
+    )

@@ -56,7 +56,7 @@ from .guard import (
     deny,
 )
 from .openapi import document
-from .pages import PAGE, POLICY
+from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
 from .stream import Stream
 
@@ -159,7 +159,10 @@ class App:
     ) -> Response:
         """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
-            return Response(PAGE, media_type="text/html", headers=POLICY)
+            if route.path == "/":
+                return Response(PAGE, media_type="text/html", headers=POLICY)
+            content, kind = asset(route.path.rpartition("/")[2])
+            return Response(content, media_type=kind)
         if self.draining and (route.method != "GET" or route.path == "/healthz"):
             return _error(route.path, 503, "This hub is about to end; try again in a moment.")
         if route.path == "/healthz":

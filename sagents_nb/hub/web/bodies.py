@@ -159,7 +159,7 @@ class NewThread(Body):
 
 
 class ThreadReply(Reply, omit_defaults=True):
-    """A thread, without what was said in it."""
+    """A thread, without what was said in it: what it is about, and what it is, since when."""
 
     id: str
     created_at: str
@@ -167,12 +167,51 @@ class ThreadReply(Reply, omit_defaults=True):
     agent_type: str
     agency_id: str
     parent: dict[str, str] | None = None
+    title: str = ""
+    status: str = ""
+    reason: str | None = None
+    since: str | None = None
 
 
 class ThreadsReply(Reply):
     """The threads of an agency, the newest first."""
 
     agents: list[ThreadReply]
+
+
+class ApprovalReply(Reply):
+    """A thread that waits for people, and the tools that it would use."""
+
+    agency_id: str
+    agency: str
+    thread_id: str
+    agent_type: str
+    title: str
+    since: str | None
+    tools: list[str]
+
+
+class ApprovalsReply(Reply):
+    """What waits for people in all agencies, the longest first."""
+
+    approvals: list[ApprovalReply]
+
+
+class SpentReply(Reply):
+    """What the threads of an agency have used; no cost is known where no model tells it."""
+
+    agency_id: str
+    threads: int
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+
+
+class UsageReply(Reply):
+    """What was used, by agency."""
+
+    usage: list[SpentReply]
 
 
 class RunReply(Reply):

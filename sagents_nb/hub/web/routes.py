@@ -20,6 +20,7 @@ from . import agency_routes, agent_routes, agui_routes, chat_routes, schedule_ro
 from .bodies import (
     AgenciesReply,
     Approval,
+    ApprovalsReply,
     BlueprintChanges,
     BlueprintReply,
     BlueprintsReply,
@@ -44,10 +45,12 @@ from .bodies import (
     ThreadReply,
     ThreadsReply,
     TokenReply,
+    UsageReply,
     Variables,
     VariablesReply,
 )
 from .call import Call
+from .pages import ASSETS
 
 
 class Needs(Enum):
@@ -94,6 +97,10 @@ _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/", Needs.NOTHING, "What this is, for people.", kind="page"),
+    *(
+        Route("GET", f"/assets/{name}", Needs.NOTHING, "A file of that page.", kind="page")
+        for name in ASSETS
+    ),
     Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
     Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
     Route(
@@ -119,6 +126,16 @@ ROUTES: tuple[Route, ...] = (
         reply=CreatedAgency,
         status=201,
         errors=(409,),
+    ),
+    Route(
+        *("GET", "/approvals", Needs.HUB, "What waits for people, in all agencies."),
+        agency_routes.approvals,
+        reply=ApprovalsReply,
+    ),
+    Route(
+        *("GET", "/usage", Needs.HUB, "What was used, by agency."),
+        agency_routes.usage,
+        reply=UsageReply,
     ),
     Route(
         *("DELETE", A, Needs.HUB, "Delete an agency, with all that it has."),
@@ -334,7 +351,8 @@ ROUTES: tuple[Route, ...] = (
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PATTERNS = [
-    (re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]*)", route.path)), route) for route in ROUTES
+    (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]*)", re.escape(route.path))), route)
+    for route in ROUTES
 ]
 
 

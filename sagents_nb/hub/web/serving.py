@@ -55,10 +55,10 @@ def serve(
 
     ``store`` is the path of a SQLite file, or a database's URL. ``host`` and ``port`` are where it
     listens; port 0 is a free one. ``token`` opens it, by default a new one, which is said once, by
-    ``say``; one that is given is not said. ``host_names`` are further names by which it is called,
-    and ``origins`` pages elsewhere that may use it. Beyond this machine it is served without TLS
-    only if that is asked for, with ``insecure``: put a proxy before it. ``limits`` are how much it
-    takes at once.
+    ``say``, with an address that opens its page; one that is given is not said. ``host_names`` are
+    further names by which it is called, and ``origins`` pages elsewhere that may use it. Beyond
+    this machine it is served without TLS only if that is asked for, with ``insecure``: put a proxy
+    before it. ``limits`` are how much it takes at once.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a host that would need ``insecure``,
     a token that can be guessed, and a port that is taken.
@@ -77,17 +77,20 @@ def serve(
         origins=tuple(origins),
         limits=limits or Limits(),
     )
+    codes = Codes(token)
     with listening_socket(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
 
         def begun() -> None:
             say(f"The hub is at {_address(listening)}")
             if given is None:
                 say(f"Its token, which is shown this once: {token}")
+                page = f"{_address(listening)}/#code={codes.new()}"
+                say(f"Its page, opened within a minute, needs no token: {page}")
 
         hub.doors.open(_address(listening, socket.gethostname()))
         hub.recover()
         hub.scheduler.start()
-        Server(App(hub, settings, Codes(token)), begun).run([listening])
+        Server(App(hub, settings, codes), begun).run([listening])
 
 
 class Server(uvicorn.Server):

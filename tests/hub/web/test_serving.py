@@ -135,7 +135,9 @@ def test_it_says_its_address_and_its_token_once_and_the_token_nowhere_else(
             assert process.token.encode() not in (proc / name).read_bytes()
     assert process.end() == 0
     process.kill()
-    assert len(process.lines) == 2
+    assert len(process.lines) == 3
+    assert f"{process.url}/#code=" in process.lines[2]
+    assert process.token not in process.lines[2]
     assert "/tmp" not in "".join(answer.text for answer in answers)
     for file in tmp_path.iterdir():
         if file.is_file():

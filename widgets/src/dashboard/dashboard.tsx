@@ -1,0 +1,165 @@
+// The entry of the page of a hub: the way in, and then agencies, their threads and blueprints.
+import { render } from "preact";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { Button } from "../button";
+import { colours } from "../highlight";
+import { askBy } from "../parts";
+import { typesetter } from "../typesetter";
+import { Agencies } from "./agencies";
+import { BlueprintEditor, BlueprintList } from "./blueprints";
+import { Hub, HubContext, useHub, useWatched, type Agency } from "./hub";
+import { addressOf, usePlace, type Place } from "./place";
+import { SignIn } from "./sign-in";
+import { Threads } from "./thread";
+import { NewThread, ThreadTree } from "./threads";
+import { Waiting } from "./waiting";
+
+function App() {
+  const [hub, setHub] = useState<Hub | null>(null);
+  const [why, setWhy] = useState("");
+  const [, redraw] = useReducer((n: number) => n + 1, 0);
+  const enter = (token: string) => {
+    const refused = () => {
+      setHub(null);
+      setWhy("That token opens nothing here, or not any more. A hub that begins anew has a new one.");
+    };
+    setHub(new Hub(token, { refused, changed: () => redraw(null as never) }));
+  };
+  const leave = () => {
+    setWhy("");
+    setHub(null);
+  };
+  if (!hub) return <SignIn why={why} onToken={enter} />;
+  return (
+    <HubContext.Provider value={hub}>
+      <Dashboard away={hub.away} onLeave={leave} />
+    </HubContext.Provider>
+  );
+}
+
+const EVERY = 2_000;
+
+function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
+  const hub = useHub();
+  const place = usePlace();
+  const agencies = useWatched(hub.agencies, [hub], 5_000);
+  const approvals = useWatched(hub.approvals, [hub], EVERY);
+  const waiting = approvals.value ?? [];
+  const agency = place.page === "agencies" ? null : place.agency;
+  const known = agencies.value?.find(({ id }) => id === agency);
+
+  // Who follows a link reads on from the heading of where it leads.
+  const first = useRef(true);
+  useEffect(() => {
+    if (first.current) return void (first.current = false);
+    if (place.page === "thread") return;
+    const heading = document.querySelector<HTMLElement>("main:not([hidden]) h1");
+    if (!heading || document.activeElement?.closest("main")) return;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  }, [JSON.stringify(place)]);
+
+  return (
+    <>
+      <header class="hub-top">
+        <nav class="hub-crumbs" aria-label="Where you are">
+          <a href="#/" aria-current={agency ? undefined : "page"}>
+            Hub
+          </a>
+          {agency && (
+            <>
+              <span aria-hidden="true">/</span>
+              <a href={addressOf({ page: "new", agency })} aria-current={place.page === "new" ? "page" : undefined}>
+                {known?.name ?? "Agency"}
+              </a>
+            </>
+          )}
+        </nav>
+        <span class="hub-space" />
+        <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} />
+        <Button kind="plain" onClick={onLeave}>
+          Sign out
+        </Button>
+      </header>
+      {/* There is a place for it at all times, so that it is read out. */}
+      <p class="hub-notice" role="status" data-testid="away" hidden={!away}>
+        {away && "The hub does not answer; it is tried again."}
+      </p>
+      {agency === null ? (
+        <Agencies agencies={agencies.value} again={agencies.again} waiting={(id) => waiting.filter(({ agencyId }) => agencyId === id).length} />
+      ) : agencies.value && !known ? (
+        <main class="hub-page">
+          <h1>No such agency</h1>
+          <p class="hub-empty">
+            It was deleted, or never was. <a href="#/">All agencies</a>
+          </p>
+        </main>
+      ) : (
+        <InAgency key={agency} agency={known ?? { id: agency, name: "This agency", createdAt: "" }} place={place as InAgencyProps["place"]} onChange={approvals.again} />
+      )}
+    </>
+  );
+}
+
+type InAgencyProps = { agency: Agency; place: Exclude<Place, { page: "agencies" }>; onChange: () => Promise<void> };
+
+function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
+  const hub = useHub();
+  const threads = useWatched(() => hub.threads(id), [hub, id], EVERY);
+  const blueprints = useWatched(() => hub.blueprints(id), [hub, id], 5_000);
+  const thread = place.page === "thread" ? place.thread : "";
+  const blueprint = place.page === "blueprint" ? place.name : null;
+  // What was looked at stays, out of sight, while something else is.
+  const last = useRef("");
+  if (thread) last.current = thread;
+  return (
+    <div class="hub-agency" data-page={place.page}>
+      <aside class="hub-side" aria-label={name}>
+        <section>
+          <div class="hub-side-head">
+            <h2>Threads</h2>
+            <a class="sagents-button" href={addressOf({ page: "new", agency: id })} aria-current={place.page === "new" ? "page" : undefined}>
+              New
+            </a>
+          </div>
+          {threads.problem && <p class="hub-empty">{threads.problem.message}</p>}
+          {threads.value && <ThreadTree agency={id} threads={threads.value} current={thread} />}
+        </section>
+        <section>
+          <div class="hub-side-head">
+            <h2>Blueprints</h2>
+            <a class="sagents-button" href={addressOf({ page: "blueprint", agency: id, name: "" })} aria-current={blueprint === "" ? "page" : undefined} aria-label="New blueprint">
+              New
+            </a>
+          </div>
+          {blueprints.problem && <p class="hub-empty">{blueprints.problem.message}</p>}
+          {blueprints.value && <BlueprintList agency={id} blueprints={blueprints.value} current={blueprint} />}
+        </section>
+      </aside>
+      <main class="hub-main">
+        {place.page === "new" && <NewThread agency={id} name={name} blueprints={blueprints.value} onMade={() => void threads.again()} />}
+        {blueprint !== null && <BlueprintEditor key={blueprint} agency={id} name={blueprint} onChanged={blueprints.again} />}
+        {last.current && (
+          <div class="hub-threads" hidden={!thread}>
+            <Threads agency={id} id={thread || last.current} threads={threads.value} onChange={() => void Promise.all([threads.again(), onChange()])} />
+          </div>
+        )}
+      </main>
+    </div>
+  );
+}
+
+// Parts that a page is given once it needs them: files beside this one, as the page's policy wants it.
+const PARTS = { math: typesetter, colours };
+askBy(async ({ type }) => {
+  const part = PARTS[type as keyof typeof PARTS];
+  try {
+    part.use(await import(/* @vite-ignore */ new URL(`${type}.js`, import.meta.url).href));
+  } catch (error) {
+    console.error("[sagents_nb]", error); // what was written is shown as it is
+  }
+});
+
+const root = document.body.appendChild(document.createElement("div"));
+root.className = "sagents-panel sagents-hub";
+render(<App />, root);

@@ -1,0 +1,96 @@
+// One thread: the panel of the notebook, over a socket.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { memoryOf } from "../memory";
+import { Store } from "../store";
+import { useStoreState } from "../use-store";
+import { View, type Traits } from "../view";
+import { Confirm } from "./confirm";
+import { useHub, type Thread } from "./hub";
+import { addressOf, go } from "./place";
+import { nameOf } from "./threads";
+
+/** So many that were looked at go on being drawn, out of sight, with what is being written there. */
+const MOST_KEPT = 4;
+
+const SOON = 200;
+
+/** No cell is above a thread, and none waits for it. */
+const NO_CELL: Traits = { get: () => undefined as never, on() {}, off() {} };
+
+type Props = { agency: string; id: string; threads: Thread[] | null; /** Is called when a thread is not what it was. */ onChange: () => void };
+
+/** Shows a thread; those that were shown before are as they were left when they are shown again. */
+export function Threads({ agency, id, threads, onChange }: Props) {
+  const [kept, setKept] = useState<string[]>([]);
+  const gone = threads !== null && !threads.some((thread) => thread.id === id);
+  const there = kept.filter((each) => each === id || threads === null || threads.some((thread) => thread.id === each));
+  const shown = there.includes(id) ? there : [...there, id].slice(-MOST_KEPT);
+  useEffect(() => setKept([...shown.filter((each) => each !== id), id]), [id, threads]);
+  return (
+    <>
+      {shown.toSorted().map((each) => (
+        <div key={each} class="hub-thread" hidden={each !== id}>
+          <OneThread agency={agency} id={each} threads={threads ?? []} gone={each === id && gone} onChange={onChange} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+type OneProps = { agency: string; id: string; threads: Thread[]; gone: boolean; onChange: () => void };
+
+function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
+  const hub = useHub();
+  const thread = threads.find((each) => each.id === id);
+  const waitsFor = thread?.reason === "subagent" ? threads.filter(({ parent, status = "" }) => parent?.threadId === id && ["running", "paused"].includes(status)) : [];
+  const { socket, store } = useMemo(() => {
+    const socket = hub.socket(agency, id);
+    return { socket, store: new Store(socket) };
+  }, [hub, agency, id]);
+  useEffect(() => () => socket.end(), [socket]);
+  const state = useStoreState(store);
+  // The page need not ask by itself; the hub writes down a moment later what it has told.
+  useEffect(() => {
+    const timer = setTimeout(onChange, SOON);
+    return () => clearTimeout(timer);
+  }, [state?.status, state?.interrupt?.id]);
+  const closed = gone && !store.open;
+  const remove = async () => {
+    await hub.deleteThread(agency, id);
+    onChange();
+    go({ page: "new", agency }, true);
+  };
+  return (
+    <>
+      <div class="hub-thread-head">
+        <h1>{thread ? nameOf(thread) : closed ? "No such thread" : "Thread"}</h1>
+        {thread && <span class="hub-faint">{thread.agentType}</span>}
+        {thread?.parent && (
+          <a class="hub-relative" href={addressOf({ page: "thread", agency, thread: thread.parent.threadId })}>
+            Its parent
+          </a>
+        )}
+        <span class="hub-space" />
+        {thread && <Confirm label="Delete" of="this thread" question="Delete this thread, with its files?" verb="Delete" onYes={remove} />}
+      </div>
+      {closed && (
+        <p class="hub-notice" role="status" data-testid="deleted">
+          This thread is not there any more. <a href={addressOf({ page: "new", agency })}>Begin a new one</a>
+        </p>
+      )}
+      {waitsFor.length > 0 && (
+        <p class="hub-notice" role="status" data-testid="waits-for">
+          It waits for{" "}
+          {waitsFor.map((child, place) => (
+            <>
+              {place > 0 && ", "}
+              <a href={addressOf({ page: "thread", agency, thread: child.id })}>{nameOf(child)}</a>
+              {child.reason === "hitl" && ", which needs an approval"}
+            </>
+          ))}
+        </p>
+      )}
+      <View store={store} name="session" runId="" memory={memoryOf(store, "session ")} model={NO_CELL} />
+    </>
+  );
+}
