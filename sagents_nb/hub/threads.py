@@ -424,6 +424,11 @@ class Thread:
     # what it is
 
     @property
+    def _waiting(self) -> Interrupt | None:
+        """What waits still, without what was answered; all of it while that is taken in."""
+        return self.session.interrupt or self.session.state.interrupt
+
+    @property
     def answer(self) -> str:
         """What it has to report: its last answer, or why there is none."""
         if self.status == "completed":
@@ -443,7 +448,7 @@ class Thread:
             "step": self._translator.ticks,
         }
         if seen["status"] == "paused":
-            seen["reason"] = reason_of(self.session.state.interrupt)
+            seen["reason"] = reason_of(self._waiting)
         elif seen["status"] == "error" and self.session.error:
             seen["reason"] = self.session.error
         return seen
@@ -475,14 +480,14 @@ class Thread:
             state["files"] = {entry.path: _text(entry) for entry in files}
         if links := self._links():
             state["subagents"] = links
-        waiting = session.state.interrupt
+        waiting = self._waiting
         if waiting is not None and self.status == "paused":
             state["interrupt"] = to_data(waiting)
         return {"state": state, "run": self.run}
 
     def _links(self) -> list[dict[str, Any]]:
         """Its children, as they were told of."""
-        waits = {link.child_id for link in links_of(self.session.state.interrupt)}
+        waits = {link.child_id for link in links_of(self._waiting)}
         links: dict[str, dict[str, Any]] = {}
         for event in self.log.read_types((SPAWNED, REPORTED)):
             child_id = event.data["childThreadId"]

@@ -84,7 +84,8 @@ def reason_of(interrupt: Waiting | None) -> str:
     """Why a run waits: for people, for other threads, or because it was stopped."""
     if interrupt is None:
         return "error"
-    parts = interrupt.parts or (interrupt,)
+    left = set(interrupt.tool_call_ids)  # of what was answered the parts are still there
+    parts = [part for part in interrupt.parts if left & set(part.tool_call_ids)] or [interrupt]
     return "subagent" if all(part.data.get(SUB_AGENTS) for part in parts) else "hitl"
 
 

@@ -234,3 +234,31 @@ def test_a_report_that_no_process_lived_to_give_is_given_by_the_next(path: Path)
         boss = hub.thread(agency, boss.record.id)
         assert still(boss, "completed")
         assert "I did it." in contents(boss)
+
+
+def test_what_waits_is_what_nobody_has_answered_yet(path: Path) -> None:
+    def pay(amount: int) -> sa.Interrupt:
+        """Pay an amount."""
+        return sa.Interrupt("payment", message=f"Pay {amount}?")
+
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    calls = [task("c1", "one"), sa.ToolCall("c2", "pay", {"amount": 5})]
+    with a_hub(path, {"boss": [calls, "Done."], "worker": slow}) as hub:
+        hub.system.add_tool(pay)
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        assert boss.run["reason"] == "hitl"
+        waiting = boss.session.interrupt
+        assert waiting is not None
+        digests = {r.tool_call_id: r.digest for r in waiting.action_requests}
+        answer = {"c2": sa.Respond("It is paid.")}
+        boss.session.decide(answer, interrupt_id=waiting.id, digests=digests, by="Ada")
+        assert boss.run["reason"] == "subagent"
+        shown = boss.state()["state"]["interrupt"]
+        assert [r["tool_call_id"] for r in shown["action_requests"]] == ["c1"]
+        [link] = boss.state()["state"]["subagents"]
+        boss.report(link["childThreadId"], "Here.")
+        assert still(boss, "completed")
+        assert {"Here.", "It is paid."} <= set(contents(boss))
