@@ -601,14 +601,22 @@ def _plot(query: Query, frame: Frame) -> str:
     rows, first = pieces.rows(), query.measures[0] if query.measures else ""
     title = title_of(query, frame)
     options = f"title={title!r}, ax=plt.subplots(figsize=(8, 4))[1]"
-    kind = "" if query.chart in ("", "line") else f"kind={query.chart!r}, "
-    if query.chart == "hist":
+    # A line alone shows no point with a gap on both sides.
+    kind = "marker='.', " if query.chart in ("", "line") else f"kind={query.chart!r}, "
+    if query.chart == "hist" and query.by:
+        told = f"column={first!r}, by={query.by[0].column!r}, bins=20, sharex=True"
+        steps = [rows, f".hist({told}, figsize=(8, 6))"]
+    elif query.chart == "hist":
         steps = [rows, f"[{first!r}]", f".plot(kind='hist', bins=20, xlabel={first!r}, {options})"]
     elif query.chart == "scatter":
         x, y = query.measures[:2]
         steps = [rows, f".plot(kind='scatter', x={x!r}, y={y!r}, {options})"]
     elif query.chart == "box":
-        by = f"by={query.by[0].column!r}, " if query.by else ""
+        made = {key.label: pieces.period(key) for key in query.by if key.period}
+        if made and not query.where:  # else they are chosen with the rows
+            rows += f".assign({', '.join(f'{name}={text}' for name, text in made.items())})"
+        labels = [key.label for key in query.by]
+        by = f"by={(labels if labels[1:] else labels[0])!r}, " if labels else ""
         steps = [rows, f".boxplot(column={first!r}, {by}ax=plt.subplots(figsize=(8, 4))[1])"]
     elif len(query.by) == 2 and not any(key.period for key in query.by):
         x, group = (key.column for key in query.by)
@@ -661,7 +669,7 @@ def title_of(query: Query, frame: Frame) -> str:
     """What a plot is about."""
     by = " and ".join(key.label for key in query.by)
     if query.chart == "hist":
-        text = f"{query.measures[0]} of {frame.name}"
+        text = f"{query.measures[0]} of {frame.name}{f' by {by}' if by else ''}"
     elif query.chart == "scatter":
         text = f"{query.measures[1]} against {query.measures[0]}"
     elif (

@@ -50,6 +50,7 @@ ABLE = (
     "data frame, and tell its shares, growth, different and missing values"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_PANELS = 12  # histograms beside each other
 _UNITS = word_set("units unit quantity qty sold bought")
 _COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
@@ -316,6 +317,8 @@ class _Question(Asked):
             return Query("plot", numbers[:1], where=where, chart="hist")
         if chart == "hist" and by and not numbers:
             chart = "bar"
+        if chart == "hist" and by and (why := self._why_no_histograms(by)):
+            return why
         if chart == "box" and numbers:
             return Query("plot", numbers[:1], by=by, where=where, chart="box")
         label = next((c for c in frame.columns if not c.numeric and frame.is_key(c.name)), None)
@@ -330,6 +333,8 @@ class _Question(Asked):
                 return "there is no column of numbers to plot"
         # The time goes along the axis, and groups are lines of their own.
         by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
+        if chart == "pie" and len(by) == 2:
+            return "I draw the pieces of one column in a pie"
         if len(by) == 2 and numbers and self.default(numbers) == "sum":
             by = (self._by_month(by[0]), by[1])
         statistic: Statistic = "count"
@@ -339,6 +344,16 @@ class _Question(Asked):
             statistic = self.statistic or ("mean" if plain else self.default(numbers))
         chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
         return Query("plot", numbers, statistic, by, where, chart=chart)
+
+    def _why_no_histograms(self, by: Sequence[Key]) -> str:
+        """Why there is not one histogram for each group, "" if there is."""
+        if len(self.numbers) > 1 or len(by) > 1 or by[0].period:
+            return "I draw one histogram, or one for each value of one column"
+        column = self.frame.column(by[0].column)
+        many = column.different or len(column.values)
+        if not many or many > _PANELS:
+            return f"`{column.name}` has more values than {_PANELS} histograms show"
+        return ""
 
     def _by_month(self, key: Key) -> Key:
         """The key by months where a line of each group would have gaps on most days."""

@@ -90,7 +90,9 @@ def plotted(query: Query, frame: Frame) -> str:
     kind = {"": "line plot", "hist": "histogram", "scatter": "scatter plot", "bar": "bar chart"}
     title = title_of(query, frame)
     name = kind.get(query.chart, f"{query.chart} plot")
-    return f"The {name} shows: {title[:1].lower() + title[1:]}{_where(query)}."
+    several = query.chart == "hist" and query.by
+    shows = f"{name}s show" if several else f"{name} shows"
+    return f"The {shows}: {title[:1].lower() + title[1:]}{_where(query)}."
 
 
 def shape(frame: Frame) -> str:

@@ -1,0 +1,110 @@
+"""Of a frame of samples, each with its date, what strangers ask is right or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from tests.notebook.test_first_questions import Answer
+from tests.notebook.test_first_questions import ask as ask_about
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+def _lakes() -> pd.DataFrame:
+    chance = np.random.default_rng(7)
+    oxygen = np.round(chance.normal(8, 2, 200), 2)
+    oxygen[::17] = np.nan
+    days = pd.to_timedelta(chance.integers(0, 700, 200), "D")
+    return pd.DataFrame(
+        {
+            "lake": chance.choice(["Bled", "Como", "Inari", "Ohrid"], 200),
+            "sampled": pd.Timestamp("2023-01-03") + days,
+            "depth_m": np.round(chance.uniform(0, 30, 200), 1),
+            "temp_c": np.round(chance.normal(12, 5, 200), 1),
+            "o2_mg_l": oxygen,
+            "chl_ug_l": np.round(chance.gamma(2, 2, 200), 2),
+            "method": chance.choice(["bottle", "probe"], 200),
+        }
+    )
+
+
+LAKES = _lakes()
+
+
+@pytest.fixture(autouse=True)
+def _notebook(shell: InteractiveShell) -> None:
+    """The notebook that is asked about."""
+
+
+def ask(*questions: str, frame: pd.DataFrame = LAKES) -> Answer:
+    """What is said of the samples."""
+    return ask_about(*questions, frames={"lakes": frame})
+
+
+def drawn(answer: Answer) -> list[Any]:
+    """The axes that the code of an answer draws, as a kernel closes figures that it showed."""
+    plt.close("all")
+    exec(answer.approved[-1], {"lakes": LAKES})
+    return list(plt.figure(plt.get_fignums()[-1]).axes)
+
+
+# Plots
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Show me the distribution of depth_m per lake in {lakes}",
+        "histogram of depth_m by lake in {lakes}",
+    ],
+)
+def test_a_distribution_per_group_is_a_histogram_for_each(question: str) -> None:
+    answer = ask(question)
+    assert answer.text == "The histograms show: depth_m of lakes by lake."
+    counts = {a.get_title(): sum(bar.get_height() for bar in a.patches) for a in drawn(answer)}
+    assert counts == LAKES["lake"].value_counts().to_dict()
+
+
+@pytest.mark.parametrize(
+    ("question", "reason"),
+    [
+        ("histogram of temp_c per month in {lakes}", "one for each value of one column"),
+        ("histogram of temp_c by lake and method in {lakes}", "one for each value of one column"),
+        ("histogram of temp_c by sampled in {lakes}", "more values than 12 histograms"),
+        ("pie chart of temp_c by lake and method in {lakes}", "one column in a pie"),
+    ],
+)
+def test_a_plot_of_groups_that_it_cannot_show_is_refused(question: str, reason: str) -> None:
+    answer = ask(question)
+    assert reason in answer.text
+    assert answer.approved == []
+
+
+@pytest.mark.parametrize(
+    ("question", "boxes"),
+    [
+        (
+            "box plot of temp_c by lake and method in {lakes}",
+            len(LAKES.groupby(["lake", "method"])),
+        ),
+        (
+            "box plot of temp_c per quarter in {lakes}",
+            LAKES["sampled"].dt.to_period("Q").nunique(),
+        ),
+    ],
+)
+def test_a_box_plot_has_a_box_for_each_of_its_groups(question: str, boxes: int) -> None:
+    (axes,) = drawn(ask(question))
+    assert len(axes.get_xticklabels()) == boxes
+
+
+def test_a_line_shows_points_that_have_a_gap_on_both_sides() -> None:
+    (axes,) = drawn(ask("Plot the monthly mean of temp_c per lake in {lakes}"))
+    assert [line.get_marker() for line in axes.lines] == ["."] * LAKES["lake"].nunique()
