@@ -108,3 +108,92 @@ def test_a_box_plot_has_a_box_for_each_of_its_groups(question: str, boxes: int) 
 def test_a_line_shows_points_that_have_a_gap_on_both_sides() -> None:
     (axes,) = drawn(ask("Plot the monthly mean of temp_c per lake in {lakes}"))
     assert [line.get_marker() for line in axes.lines] == ["."] * LAKES["lake"].nunique()
+
+
+# What a noun for the rows says
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (
+            "What share of the samples were taken with a bottle? {lakes}",
+            f"({(LAKES['method'] == 'bottle').sum()} of 200)",
+        ),
+        (
+            "How many samples have chl_ug_l above 5 and temp_c below 8 in {lakes}?",
+            f"{((LAKES['chl_ug_l'] > 5) & (LAKES['temp_c'] < 8)).sum()} of 200 rows",
+        ),
+        (
+            "Which lake has the most samples? {lakes}",
+            f"{LAKES['lake'].value_counts().idxmax()} has the highest number of rows",
+        ),
+    ],
+)
+def test_samples_are_rows_and_not_the_column_of_when_they_were_sampled(
+    question: str, said: str
+) -> None:
+    assert said in ask(question).text
+
+
+def test_when_something_was_sampled_is_asked_of_that_column() -> None:
+    first = LAKES.loc[LAKES["lake"] == "Bled", "sampled"].min()
+    assert f"is of {first:%Y-%m-%d}" in ask("When was Bled sampled first? {lakes}").text
+
+
+@pytest.mark.parametrize("noun", ["samples", "readings"])
+def test_a_number_of_rows_is_plotted_under_the_noun_that_people_use(noun: str) -> None:
+    answer = ask(f"Plot the number of {noun} per month in {{lakes}}")
+    (axes,) = drawn(answer)
+    counts = LAKES.groupby(LAKES["sampled"].dt.to_period("M")).size()
+    assert [*axes.lines[0].get_ydata()] == [*counts]
+    assert ("I took “readings” for the rows" in answer.text) == (noun == "readings")
+
+
+@pytest.mark.parametrize(
+    ("question", "rows"),
+    [
+        ("What was the warmest sample of 2024, and where was it taken? {lakes}", 2024),
+        ("warmest sample of 2023 in {lakes}", 2023),
+        ("What was the warmest sample in {lakes}?", 0),
+    ],
+)
+def test_the_row_of_an_extreme_is_told_with_its_date(question: str, rows: int) -> None:
+    those = LAKES[LAKES["sampled"].dt.year == rows] if rows else LAKES
+    warmest = those.loc[those["temp_c"].idxmax()]
+    said = ask(question).text
+    for fact in (f"{warmest['sampled']:%Y-%m-%d}", warmest["lake"], f"{warmest['temp_c']}"):
+        assert fact in said
+
+
+# Missing values
+
+
+@pytest.mark.parametrize("size", [200, 40])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many rows have no o2_mg_l in each lake? {lakes}",
+        "How many o2_mg_l are missing per lake in {lakes}?",
+        "missing o2_mg_l by lake in {lakes}",
+    ],
+)
+def test_missing_values_are_counted_in_each_group(question: str, size: int) -> None:
+    frame = LAKES.head(size)
+    said = ask(question, frame=frame).text
+    for lake, gaps in frame["o2_mg_l"].isna().groupby(frame["lake"]).sum().items():
+        assert f"{lake} ({gaps})" in said
+
+
+def test_a_share_of_missing_values_is_one_of_the_rows_of_each_group() -> None:
+    said = ask("What share of rows have no o2_mg_l per lake in {lakes}?").text
+    for lake, share in LAKES["o2_mg_l"].isna().groupby(LAKES["lake"]).mean().items():
+        assert f"{lake} ({100 * share:.1f} %)" in said
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["missing values per lake in {lakes}", "Which lake has the most missing o2_mg_l? {lakes}"],
+)
+def test_of_missing_values_in_groups_what_it_does_not_tell_is_refused(question: str) -> None:
+    assert ask(question).text.startswith("I cannot answer")

@@ -37,7 +37,7 @@ Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour
 Order = Literal["", "descending", "ascending"]
 Wants = Literal["", "first", "share", "growth", "compare", "difference"]
 Part = Literal["", "year", "month", "quarter", "day"]
-Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in"]
+Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in", "missing"]
 
 SHOWN = 20  # rows of a result that are asked for
 
@@ -61,8 +61,9 @@ class Key(msgspec.Struct, frozen=True):
 class Condition(msgspec.Struct, frozen=True):
     """What rows have to be: ``part`` is what counts of a date, "" for all of it.
 
-    The value of "in" is a tuple of those that are allowed. One with a statistic is compared with
-    that of its column, of all rows or of those of the time that is said; its value is None.
+    The value of "in" is a tuple of those that are allowed; "missing" has none. One with a
+    statistic is compared with that of its column, of all rows or of those of the time that is
+    said; its value is None.
     """
 
     column: str
@@ -263,6 +264,8 @@ def _period(value: Any, period: str) -> Any:
 
 def _holds(condition: Condition, row: Row) -> bool:
     value = row[condition.column]
+    if condition.operator == "missing":
+        return value is None
     if value is None:
         return condition.operator == "!="
     match condition.part:
@@ -457,6 +460,8 @@ class _Code:
             column = f"{self.dates(condition.column)}.dt.{condition.part}"
         elif self.frame.column(condition.column).dated:
             column = self.dates(condition.column)
+        if condition.operator == "missing":
+            return f"{column}.isna()"
         if condition.operator == "in":
             return f"{column}.isin({list(condition.value)!r})"
         return f"{column} {condition.operator} {value}"

@@ -107,7 +107,8 @@ class _Question(Asked):
         if neglected := neglected_word(self, found):
             return f"I cannot tell what “{neglected}” asks for here"
         assumed = self.reading.assumed
-        if assumed and found.kind in ("summary", "show", "shape", "plot"):
+        counts = found.kind == "plot" and found.statistic == "count" and not found.measures
+        if assumed and found.kind in ("summary", "show", "shape", "plot") and not counts:
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
         yes_no = self.reading.word(0) in YES_NO and not self._chooses()
         return replace(found, yes_no=yes_no, assumed=assumed)
@@ -128,6 +129,8 @@ class _Question(Asked):
         if without or says(MISSING):
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
+            if self.by:
+                return self._missing_of_groups(where)
             if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
                 return "I tell which share of all the rows lacks a value of one column, or any"
             return Query("missing", columns, "count" if rows else "sum", where=where)
@@ -230,13 +233,28 @@ class _Question(Asked):
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
         return "or" in self.reading.words and "than" not in self.reading.words
 
+    def _missing_of_groups(self, where: tuple[Condition, ...]) -> Query | str:
+        """How many rows of each group have no value of a column, or which share of them."""
+        if len(self.named) != 1 or self.named[0] in {key.column for key in self.by}:
+            return "I tell of groups how many of their rows lack a value of one column"
+        that = (Condition(self.named[0], "missing", None),)
+        if self.order or self.compared:
+            return "I tell missing values of all groups, and rank none by them"
+        for token in self.tokens:
+            if not token.role and token.word in MISSING:
+                token.role = "condition"
+        if self.reading.says(SHARE):
+            return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
+        return Query("aggregate", (), "count", self.by, where, "descending", that=that)
+
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""
         for index, token in enumerate(self.tokens):
             if token.role or token.word not in ("no", "without"):
                 continue
             following = self.tokens[index + 1 : index + 3]
-            if self.reading.says(COUNT) and any(t.role == "column" for t in following):
+            counts = self.reading.says(COUNT | SHARE)
+            if counts and any(t.role == "column" for t in following):
                 token.role = "negation"
                 return True
         return False
@@ -775,7 +793,8 @@ class _Question(Asked):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)
         if not by:
-            asked = self.top or self.rank > 1 or says(_WHICH - {"what"} | {"row"}) or self.statistic
+            asks = says(_WHICH - {"what"} | {"row"}) or self._ranks_rows()
+            asked = asks or self.rank > 1 or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
             plain = Query("aggregate", measures, extreme, (), where)
             return rows if asked or keyed else plain
@@ -792,6 +811,12 @@ class _Question(Asked):
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _ranks_rows(self) -> bool:
+        """Whether rows are asked for: so many of them, or "the warmest sample"."""
+        nouns = [i + 1 for i, token in enumerate(self.tokens) if token.role == "superlative"]
+        named = any(self.reading.names_rows(self.reading.word(i)) for i in nouns)
+        return self.top is not None or (named and self.tokens[nouns[-1]].role == "")
 
     def _counts_things(self, name: str) -> bool:
         """Whether the superlative is one of how many: "the most rides" are so in all."""

@@ -270,6 +270,8 @@ class Reading:
         plural = len(words) == 1 and words[0] != column.name.lower()
         if plural and self.frame.numbers_rows(column.name):
             return 0  # "how many runs" counts the rows that a column numbers
+        if len(words) == 1 and _is_done(column, words[0]):
+            return 0  # samples are rows, of which a column says when they were sampled
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -714,6 +716,8 @@ class Reading:
             named = parts_of(column.name)
             if "id" in named or self.frame.is_key(column.name):
                 parts += named
+            if _is_done(column, word):
+                return True
         return any(fit_of(part, word) for part in parts if len(part) > 2)
 
     def _entity(self, index: int) -> bool:
@@ -734,6 +738,14 @@ class Reading:
         after_value = bool(heads) and heads[-1] in ("value", "condition")
         shared = before[-1:] == ["of"] and before[-2:-1] and before[-2] in SHARE | {"number"}
         return bool(before) and (before[-1] in ("many", "which") or after_value or bool(shared))
+
+
+def _is_done(column: Column, word: str) -> bool:
+    """Whether a column says of what a noun names that it was done: "sampled" of samples."""
+    part = column.name.lower()
+    if not column.dated or not part.endswith("ed"):
+        return False
+    return word.removesuffix("s") in (part[:-1], part[:-2])
 
 
 def _splitter(frame: Frame) -> re.Pattern[str]:

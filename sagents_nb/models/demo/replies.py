@@ -28,8 +28,13 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     said = _placed(query, list(rows), frame) if query.rank > 1 else _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     said += _gaps_of_others(query, frame)
+    return said + _taken(query, frame)
+
+
+def _taken(query: Query, frame: Frame) -> str:
+    """Which words of the question were taken for the rows, "" without any."""
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
-    return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
+    return f"\n\nI took {names} for the rows of `{frame.name}`." if names else ""
 
 
 def _placed(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -92,7 +97,8 @@ def plotted(query: Query, frame: Frame) -> str:
     name = kind.get(query.chart, f"{query.chart} plot")
     several = query.chart == "hist" and query.by
     shows = f"{name}s show" if several else f"{name} shows"
-    return f"The {shows}: {title[:1].lower() + title[1:]}{_where(query)}."
+    said = f"The {shows}: {title[:1].lower() + title[1:]}{_where(query)}."
+    return said + _taken(query, frame)
 
 
 def shape(frame: Frame) -> str:
@@ -279,6 +285,8 @@ def _part(value: Any, part: str) -> str:
 
 def _condition(condition: Condition, timed: bool) -> str:
     """What a row has to be; ``timed`` says that an average is one of the time that is said."""
+    if condition.operator == "missing":
+        return f"no `{condition.column}`"
     sign = _SIGNS.get(condition.operator, "")
     if condition.statistic:
         name = "average" if condition.statistic == "mean" else condition.statistic
@@ -764,7 +772,7 @@ def _telling(query: Query, frame: Frame) -> str:
 
 def _kept(query: Query, frame: Frame) -> list[str]:
     """The columns that tell a row from others: what names it, and some more."""
-    fixed = {c.column for c in query.where}
+    fixed = {c.column for c in query.where if c.operator == "==" and c.part in ("", "day")}
     years = [c for c in frame.columns if c.numeric and "year" in parts_of(c.name)]
     others = [c for c in frame.columns if not c.numeric or c in years]
     others = [c for c in others if c.name not in fixed]
