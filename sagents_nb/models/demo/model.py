@@ -161,7 +161,7 @@ class NextTurn(msgspec.Struct, frozen=True):
 def decide(request: ModelRequest) -> NextTurn:
     """The next turn of a conversation."""
     talk = Talk(request)
-    if cell := failed_cell(talk.task):
+    if cell := failed_cell(talk.newest):
         return _mending(cell, talk, [spec.name for spec in request.tools])
     if not request.tools and (text := without_tools(request, talk)):
         return NextTurn(text=text, number=talk.turn)
