@@ -28,6 +28,12 @@ ENOUGH = 4.0
 FILE_WORDS = frozenset({"fil", "it", "report", "not"})  # the stems of file, report and notes
 
 _PLACES = FILE_WORDS | {stem(word) for word in ("folder", "directory", "documents", "everything")}
+# Errors that statistics have, of which no cell failed.
+_ERRORS = re.compile(
+    r"\b(?:(?:standard|mean|squared|square|absolute|percentage|relative|sampling)[ -])+errors?\b|"
+    r"\bmargins? of error\b|\berror bars?\b",
+    re.IGNORECASE,
+)
 _ORDERS = {stem(word) for word in ("first", "last", "new", "all")}  # they say nothing of a tool
 
 
@@ -109,7 +115,7 @@ class Offer:
         """How well this tool fits a clause; below ``ENOUGH`` it does not."""
         if re.search(rf"\b{re.escape(self.name)}\b", clause) and "_" in self.name:
             return 100.0
-        bare = unquoted(PATH.sub(" ", clause))
+        bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", clause)))
         said = stems(bare)
         verb = groups([stem(first_verb(bare))])
         asked = groups(said) if verb != {"write"} else verb
