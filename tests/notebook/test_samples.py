@@ -197,3 +197,43 @@ def test_a_share_of_missing_values_is_one_of_the_rows_of_each_group() -> None:
 )
 def test_of_missing_values_in_groups_what_it_does_not_tell_is_refused(question: str) -> None:
     assert ask(question).text.startswith("I cannot answer")
+
+
+# What is asked beside
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which columns of {lakes} have missing values, and how many?",
+        "Which columns in {lakes} have missing values, and how many are there?",
+    ],
+)
+def test_how_many_asks_for_no_more_where_the_answer_tells_it(question: str) -> None:
+    said = ask(question).text
+    assert said == "12 values are missing: `o2_mg_l` in 12 rows."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which methods are there in {lakes}, and how many samples of each?",
+        "Which methods are there in {lakes}, and how many?",
+    ],
+)
+def test_which_there_are_and_how_many_is_a_count_of_each(question: str) -> None:
+    said = ask(question).text
+    for method, count in LAKES["method"].value_counts().items():
+        assert f"{method} ({count})" in said
+    assert "200" not in said
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which lake is the warmest in {lakes}, and how many samples does it have?",
+        "Which lake has the warmest sample in {lakes}, and how many samples?",
+    ],
+)
+def test_what_is_warmest_and_how_many_samples_it_has_are_not_mixed_up(question: str) -> None:
+    assert "and not both at once" in ask(question).text

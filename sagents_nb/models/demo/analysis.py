@@ -53,6 +53,16 @@ _BARE = re.compile(
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
 # "How many women" and "how many men recovered" ask for the same of both.
 _COUNTED = re.compile(r"^how many \w+$", re.IGNORECASE)
+_AND_HOW_MANY = re.compile(
+    r"^how many(?: (?:(?:are|is|were|was) (?:there|missing|they|it|that)|of them|rows?|values?))?"
+    r"(?: in each)?(?: (?:in|of) `[\w.]+`)?\W*$",
+    re.IGNORECASE,
+)
+_HOW_MANY_OF_EACH = re.compile(
+    r"^how many(?: \w+)?(?: (?:(?:are|is) there )?(?:of|in|for|per) each(?: of them)?"
+    r"| (?:does|did) (?:it|that) have)?(?: (?:in|of) `[\w.]+`)?\W*$",
+    re.IGNORECASE,
+)
 _COUNTS_ALSO = re.compile(
     r"^how many \w+ (?!(?:(?:are|is|were|was) )?(?:there\b|in (?:`|the\b)|`))", re.IGNORECASE
 )
@@ -157,6 +167,8 @@ class Analysis:
                     found[-1] = f"{found[-1]} {part}"
                 else:
                     waiting = "".join(re.findall(r"`[\w.]+`", part))
+            elif found and _AND_HOW_MANY.match(part) and self._tells_how_many(found[-1]):
+                continue
             elif found and self._goes_on(found[-1], part):
                 found[-1] = f"{found[-1]} and {part}"
             else:
@@ -165,10 +177,18 @@ class Analysis:
                 waiting = ""
         return found or [waiting]
 
+    def _tells_how_many(self, before: str) -> bool:
+        """Whether the answer to a clause says how many there are anyway."""
+        gaps = bool({"missing", "null", "nulls", "nan", "nans", "empty"} & set(words(before)))
+        most = bool(re.search(r"\b(?:most|fewest|least)\b", before, re.IGNORECASE))
+        return (gaps or most) and self.takes(before)
+
     def _goes_on(self, before: str, part: str) -> bool:
         """Whether a clause only says more of the one before it."""
         if _COUNTED.match(before) and _COUNTS_ALSO.match(part):
             return True
+        if _HOW_MANY_OF_EACH.match(part) and words(before)[:1] in (["which"], ["what"]):
+            return self.takes(before)  # "which methods are there, and how many samples of each"
         if _OF_THAT.match(part) and superlative(before) and self.takes(before):
             return True
         return _RANKS.match(part) is not None and self.takes(before)

@@ -686,6 +686,8 @@ class _Question(Asked):
             return Query("shape")
         if self.statistic in ("mean", "median"):
             return self._aggregate(where) if numbers else "I cannot tell which column is meant"
+        if order and self.ranked and not numbers:
+            return f"I tell how many there are, or what is {self.superlative}, and not both at once"
         wants: Wants = "first" if order else ""
         chosen: Order = order or ("descending" if by and not by[0].period else "")
         many = self._after_many()
