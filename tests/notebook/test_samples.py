@@ -237,3 +237,52 @@ def test_which_there_are_and_how_many_is_a_count_of_each(question: str) -> None:
 )
 def test_what_is_warmest_and_how_many_samples_it_has_are_not_mixed_up(question: str) -> None:
     assert "and not both at once" in ask(question).text
+
+
+# From when to when
+
+AS_TEXT = LAKES.assign(sampled=LAKES["sampled"].dt.strftime("%Y-%m-%d"))
+
+
+@pytest.mark.parametrize("frame", [LAKES, AS_TEXT, LAKES.head(40)])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many samples of {lakes} are there per lake, and between which dates?",
+        "How many samples are there per lake in {lakes}, and from when to when?",
+    ],
+)
+def test_of_each_group_the_count_and_the_first_and_last_date_are_told(
+    question: str, frame: pd.DataFrame
+) -> None:
+    said = ask(question, frame=frame).text
+    for lake, dates in frame.groupby("lake")["sampled"]:
+        first, last = (str(day)[:10] for day in (dates.min(), dates.max()))
+        assert f"| {lake} | {len(dates)} | {first} | {last} |" in said
+
+
+@pytest.mark.parametrize("frame", [LAKES, AS_TEXT, LAKES.head(40)])
+def test_of_all_that_are_meant_it_is_told_in_a_sentence(frame: pd.DataFrame) -> None:
+    warm = frame[frame["temp_c"] > 12]["sampled"]
+    question = "How many samples in {lakes} have temp_c above 12, and between which dates?"
+    first, last = (str(day)[:10] for day in (warm.min(), warm.max()))
+    assert ask(question, frame=frame).text == (
+        f"`sampled` with `temp_c` over 12 goes from {first} to {last}, in {len(warm)} rows."
+    )
+
+
+def test_between_which_dates_asks_for_the_first_and_the_last() -> None:
+    said = ask("Between which dates were the samples taken in {lakes}?").text
+    days = LAKES["sampled"]
+    assert said == f"`sampled` goes from {days.min():%Y-%m-%d} to {days.max():%Y-%m-%d}."
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many samples per month and between which dates in {lakes}?",
+        "average temp_c per lake and between which dates in {lakes}",
+    ],
+)
+def test_what_is_asked_beside_the_dates_is_refused(question: str) -> None:
+    assert "and nothing beside" in ask(question).text

@@ -122,6 +122,8 @@ class _Question(Asked):
         without = self._without()
         if says(PLOT):
             return self._plotted()
+        if self.spans:
+            return self._spanned(where)
         in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
         dated = frame_date.name in self.named if (frame_date := self.frame.date) else False
         if says({"gaps"}) and frame_date and (dated or says(in_time)):
@@ -232,6 +234,16 @@ class _Question(Asked):
     def _chooses(self) -> bool:
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
         return "or" in self.reading.words and "than" not in self.reading.words
+
+    def _spanned(self, where: tuple[Condition, ...]) -> Query | str:
+        """The first and the last date and how many rows there are, be it of each group."""
+        date, counts = self.frame.date, self.reading.says(COUNT)
+        others = [name for name in self.named if date is None or name != date.name]
+        by = tuple(key for key in self.by if date is None or key.column != date.name)
+        if date is None or others or len(by) < len(self.by) or self.order or self.statistic:
+            return "I tell how many rows there are and between which dates, and nothing beside"
+        statistic: Statistic = "count" if counts or by else "mean"
+        return Query("range", (date.name,), statistic, by, where)
 
     def _missing_of_groups(self, where: tuple[Condition, ...]) -> Query | str:
         """How many rows of each group have no value of a column, or which share of them."""

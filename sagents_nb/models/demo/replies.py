@@ -72,9 +72,12 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
             return _missing(query, rows, frame)
         case "values":
             return _values(query, rows, frame)
+        case "range" if query.by:
+            return _spans(query, rows)
         case "range":
             first, last = (_value(rows[0][end]) for end in ("first", "last"))
-            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}."
+            counted = f", in {_many(rows[0]['count'], 'row')}" if "count" in rows[0] else ""
+            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}{counted}."
         case "correlation":
             return _correlation(query, rows[0], frame)
         case "rows":
@@ -88,6 +91,22 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     if query.wants == "compare":
         return _compared(query, rows, frame)
     return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
+
+
+def _spans(query: Query, rows: Sequence[Row]) -> str:
+    """Of each group how many rows it has and from when to when, as a table."""
+    by = " and ".join(f"`{key.label}`" for key in query.by)
+    names = [key.label for key in query.by]
+    cells: list[Row] = [
+        {
+            **{name: _label(row[name]) for name in names},
+            "rows": row["count"],
+            **{end: _value(row[end]) if row.get(end) else "" for end in ("first", "last")},
+        }
+        for row in rows
+    ]
+    lead = f"The number of rows by {by}{_where(query)}, and their first and last"
+    return f"{lead} `{query.measures[0]}`:\n\n{markdown_table(cells, 50)}"
 
 
 def plotted(query: Query, frame: Frame) -> str:
