@@ -897,3 +897,48 @@ def test_of_an_attached_image_it_says_that_it_reads_none() -> None:
         "I am a planner without a language model, and I read no images: choose a model that does "
         "with `%agent model PROVIDER:NAME`."
     )
+
+
+# Tools that are named
+
+
+@tool
+def histogram(column: str) -> str:
+    """Draw a histogram of a column."""
+    return "drawn"
+
+
+@tool
+def wrap(item: str) -> str:
+    """Wrap an item."""
+    return f"wrapped {item}"
+
+
+@tool
+def pack(item: str) -> str:
+    """Pack an item."""
+    return f"packed {item}"
+
+
+def test_a_tool_that_is_named_comes_before_those_of_a_notebook() -> None:
+    prompt = 'Draw a histogram of the column "mass_g".'
+    answer = ask([Message.user(prompt)], [*NOTEBOOK, histogram])
+    (call,) = answer.tool_calls
+    assert (call.name, call.arguments) == ("histogram", {"column": "mass_g"})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "calls"),
+    [
+        (
+            'Wrap the item "lamp" and pack the item "desk"',
+            [("wrap", {"item": "lamp"}), ("pack", {"item": "desk"})],
+        ),
+        ('Wrap the item "lamp and pack the desk"', [("wrap", {"item": "lamp and pack the desk"})]),
+    ],
+)
+def test_each_verb_that_only_a_tool_knows_is_a_step(
+    prompt: str, calls: list[tuple[str, dict[str, str]]]
+) -> None:
+    messages = converse([prompt], [wrap, pack], lambda call: ToolResult(call.id, call.name, "ok"))
+    assert calls_of(messages) == calls

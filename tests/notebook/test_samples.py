@@ -286,3 +286,8 @@ def test_between_which_dates_asks_for_the_first_and_the_last() -> None:
 )
 def test_what_is_asked_beside_the_dates_is_refused(question: str) -> None:
     assert "and nothing beside" in ask(question).text
+
+
+def test_what_names_a_column_that_was_asked_of_is_asked_of_its_frame() -> None:
+    answer = ask("average o2_mg_l by lake in {lakes}", "Are there outliers in o2_mg_l?")
+    assert "as I cannot tell what “outliers” means in `lakes`" in answer.text

@@ -22,7 +22,7 @@ from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
-from .tools import Offer, best
+from .tools import TOOLS, Offer, best
 from .words import (
     PATH,
     clauses,
@@ -36,7 +36,6 @@ from .words import (
 )
 
 INSPECT, SHOW, RUN = "inspect_variables", "show_frame", "run_python"
-TOOLS = (INSPECT, SHOW, RUN, "plot", "read_cell", "last_error", "insert_cell")
 
 # What a clause that says only this adds to the one before.
 _RANKS = re.compile(
@@ -230,10 +229,13 @@ class Analysis:
         if re.search(r"`[^`]*`|\"", step):
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
+        asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):
                 return not others
-            return bool(superlative(step) or _DATA & set(words(step)))
+            said = set(re.findall(r"\w+", step))
+            named = any(c.name in said for c in self._frames[name].columns if "_" in c.name)
+            return bool(superlative(step) or _DATA & set(words(step)) or (named and not others))
         data = superlative(step) or _DATA & set(words(step))
         return bool(asks and data) and INSPECT in self.offers and not self._looked
 

@@ -30,7 +30,7 @@ from ...text import whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .analysis import INSPECT, TOOLS, Analysis
+from .analysis import INSPECT, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .documents import (
     FORMATS,
@@ -59,7 +59,7 @@ from .history import (
 )
 from .mending import FailedCell, failed_cell, mended, names_in
 from .questions import ABLE
-from .tools import Offer, best, conforms
+from .tools import TOOLS, Offer, best, conforms
 from .words import (
     PATH,
     STOP,
@@ -206,7 +206,8 @@ class Plan:
 
     def _steps(self) -> list[str]:
         steps: list[str] = []
-        for clause in self.analysis.steps(clauses(self.talk.task)):
+        parts = [part for clause in clauses(self.talk.task) for part in self.chooser.apart(clause)]
+        for clause in self.analysis.steps(parts):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             if STOP.match(clause):
                 steps.clear()
