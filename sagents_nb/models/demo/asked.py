@@ -227,6 +227,8 @@ class Asked:
                 continue
             before, after = self.reading.word(index - 1), self.reading.word(index + 1)
             ranked = adjective(after) is not None or after in UP | DOWN | {"rows", "row"}
+            if before == "which":
+                ranked = any(_is_superlative(t.word) for t in self.tokens[index:])
             if ranked or before in UP | DOWN | {"first", "last", "the"}:
                 token.role = "number"
                 return max(1, min(number, 50))
@@ -321,6 +323,10 @@ _SPANS = (
     r"between when and when",
     rf"(?:the )?(?:first|earliest) and (?:the )?(?:last|latest) {_DATES}",
 )
+
+
+def _is_superlative(word: str) -> bool:
+    return word in UP | DOWN or (word.endswith("est") and adjective(word) is not None)
 
 
 def order_of(descending: bool) -> Order:

@@ -32,6 +32,7 @@ from .data_words import (
     MISSING,
     MORE,
     NEGATIONS,
+    NUMBERS,
     ORDINAL_NAMES,
     ORDINALS,
     PERIODS,
@@ -193,8 +194,11 @@ class Reading:
                 # "Which cities" in a frame of that name asks for its column of cities.
                 before = self.word(index - 1)
                 column = before == "which" and any(stem(n) == stem(token.word) for n in names)
-                measured = ticked or before in STATISTICS or before in UP | DOWN
-                column = column or (measured and token.word in names)
+                lead = self.word(index - 2) if before.isdigit() or before in NUMBERS else before
+                measured = lead in STATISTICS or lead in UP | DOWN  # "total tips", "top 3 tips"
+                column = column or ((ticked or measured) and token.word in names)
+                alike = any(stem(n) == stem(token.word) for n in names)
+                column = column or (measured and lead not in ("most", "fewest") and alike)
                 token.role = "" if column else "frame"
             elif token.text.startswith("`") and token.text.strip("`") in names:
                 token.role, token.columns = "column", (token.text.strip("`"),)
