@@ -19,7 +19,7 @@ from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
 from .outputs import Place, awaited, here, run_again, shown_in
-from .status_text import interrupt_text, kept_text, markdown_output
+from .status_text import interrupt_text, kept_text, markdown_output, under_way_text
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -184,7 +184,7 @@ class CellOutput:
     def __init__(self, session: Session, run_id: str, *, live: bool, typed: bool) -> None:
         self.panel: Panel | None = run_view(session, run_id, typed=typed) if live else None
         self.run_id = run_id
-        self.text = "*The agent is working.*"
+        self.text = under_way_text(session)
         self.place = here()
         if self.panel is not None:
             self._show(session, self.panel)

@@ -126,6 +126,14 @@ def interrupt_text(session: Session) -> str:
     return "\n".join(lines)
 
 
+def under_way_text(session: Session) -> str:
+    """What stands below a cell until its run has ended, and stays where a kernel ends before."""
+    text = "*The agent was at work when this was saved.*"
+    if session.options.store is None:
+        return text
+    return f"{text} `%agent load {one_line(session.id)}` goes on with what was kept."
+
+
 def _question(interrupt: Interrupt) -> str:
     count = len(interrupt.action_requests)
     if interrupt.message is not None:

@@ -226,6 +226,17 @@ agent = sa.Agent(sa.ScriptedModel([sa.ToolCall("c1", "upload", {"name": "a"})]),
     assert "Look whether it ran" in loaded
 
 
+def test_a_notebook_saved_in_mid_run_says_what_goes_on_in_the_next_kernel(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    cell = new_kernel().ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    assert cell.shown[0]["text/markdown"] == (
+        "*The agent was at work when this was saved.* `%agent load study` goes on with what was "
+        "kept."
+    )
+    assert "at work" not in cell.updates[-1]["text/markdown"]
+
+
 def test_an_unattended_notebook_keeps_nothing(
     new_kernel: Callable[[], Kernel], tmp_path: Path
 ) -> None:

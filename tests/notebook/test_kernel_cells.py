@@ -232,7 +232,7 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert set(before) == set(after) == {WIDGET, "text/plain", "text/markdown"}
     assert before[WIDGET] == after[WIDGET]
     assert before["text/plain"] == after["text/plain"] == "<Panel 'run' of session 'talk-1'>"
-    assert before["text/markdown"] == "*The agent is working.*"
+    assert before["text/markdown"] == "*The agent was at work when this was saved.*"
     assert after["text/markdown"] == "> hi\n\nHello there."
     assert not cell.has_value
     assert kernel.ok("print(Out[max(Out)])").text == "Agent run completed: 1 turn\n"
