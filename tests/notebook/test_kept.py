@@ -324,6 +324,48 @@ def test_what_asked_before_it_ran_asks_after_a_restart_too_also_where_its_tool_i
     assert kernel.ok(GATES.replace("mine", "other")).text == "['double', 'write_file']\n"
 
 
+def test_a_conversation_of_the_notebooks_agent_goes_on_with_it_after_another_was_used(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    used = "other = sa.Agent(sa.ScriptedModel(['Hm.'] * 3), name='other')\n%agent use other"
+    for line in ("%agent load study", "%%agent --name study\nSay hello."):
+        kernel = new_kernel()
+        kernel.ok(f"{used}\nimport os; os.environ['SAGENTS_MODEL'] = 'demo'", front_end=True)
+        loaded = kernel.ok(line, front_end=True)
+        assert loaded.text.endswith(
+            "'study' goes on with the notebook's own agent (demo), as before: the one that "
+            "answered here last has no tools that see the notebook.\n"
+        )
+        tools = "print('run_python' in sa.sessions.get('study').agent.tools_by_name)"
+        assert kernel.ok(tools).text == "True\n"
+    # Whoever began it with an agent of their own goes on with that.
+    kernel.ok(used, front_end=True)
+    kernel.ok("%%agent --name mine\nHello.", front_end=True)
+    kernel = new_kernel()
+    kernel.ok(used, front_end=True)
+    assert kernel.ok("%agent load mine", front_end=True).text == ""
+    assert kernel.ok("print(sa.sessions.get('mine').agent.name)").text == "other\n"
+
+
+def test_what_is_open_elsewhere_is_refused_before_anything_is_said_of_its_tools(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(DOUBLE)
+    kernel.ok("%%agent --name mine --model demo --tools double\nSay hello.", front_end=True)
+    other = Kernel(tmp_path)
+    try:
+        other.ok(SETUP)
+        refused = other.run("%agent load mine", front_end=True)
+        assert refused.error == "UsageError"
+        assert "had tools" not in refused.text
+        assert "had tools" in other.ok("%agent load mine --take-over", front_end=True).text
+    finally:
+        other.stop()
+
+
 def test_a_frozen_session_leaves_text_instead_of_widgets(
     new_kernel: Callable[[], Kernel],
 ) -> None:
