@@ -223,7 +223,12 @@ agent = sa.Agent(sa.ScriptedModel([sa.ToolCall("c1", "upload", {"name": "a"})]),
     kernel = new_kernel()
     loaded = str(kernel.ok("%agent load study", front_end=True).value)
     assert "study: interrupted" in loaded
-    assert "Look whether it ran" in loaded
+    assert "The process ended when this had begun: upload. Look whether it ran" in loaded
+    # The panel above has the buttons.
+    assert "buttons" not in loaded
+    assert "or do not run it again." in loaded
+    status = str(kernel.ok("%agent status", front_end=True).value)
+    assert "sa.sessions.get('study') as the last line of a cell shows buttons" in status
 
 
 def test_a_notebook_saved_in_mid_run_says_what_goes_on_in_the_next_kernel(
@@ -231,8 +236,8 @@ def test_a_notebook_saved_in_mid_run_says_what_goes_on_in_the_next_kernel(
 ) -> None:
     cell = new_kernel().ok("%%agent --name study --model demo\nSay hello.", front_end=True)
     assert cell.shown[0]["text/markdown"] == (
-        "*The agent was at work when this was saved.* `%agent load study` goes on with what was "
-        "kept."
+        "*The agent was at work when this was saved.* After `%load_ext sagents_nb`, "
+        "`%agent load study` goes on with what was kept."
     )
     assert "at work" not in cell.updates[-1]["text/markdown"]
 

@@ -416,7 +416,7 @@ def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> N
     assert "      content = '# Report'" in status
     assert "      overwrite = False (default)" in status
     approved = kernel.ok("%agent approve", front_end=True)
-    assert approved.value["text/plain"] == "Approved; the run goes on."
+    assert approved.value["text/plain"] == "Approved."
     assert "The tool said" in kernel.ok("print(s.current_run.result().text)").text
     assert kernel.ok("print(s.files.list())").text == "['/report.md']\n"
 
