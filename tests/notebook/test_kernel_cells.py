@@ -194,6 +194,25 @@ start(ToolCall("c1", "draw", {}), "Word by word it goes on, " * 20, delay=0.01, 
     assert told == [0, 1]
 
 
+def test_a_figure_that_a_tool_gives_back_is_seen_once_and_one_that_it_keeps_below_the_cell(
+    kernel: Kernel,
+) -> None:
+    kernel.ok("""
+def draw():
+    import matplotlib.pyplot as plt
+    kept, _ = plt.subplots(figsize=(2, 1))
+    given, axes = plt.subplots(figsize=(1, 2))
+    axes.plot([1, 2])
+    return given
+%matplotlib inline
+start(ToolCall("c1", "draw", {}), "It is above.", tools=[draw])
+""")
+    cell = kernel.ok("%%agent\nDraw.", front_end=True)
+    assert str(cell.updates[-1]).count("base64,") == 1
+    below = [shown["text/plain"] for shown in cell.shown if "image/png" in shown]
+    assert below == ["<Figure size 200x100 with 1 Axes>"]
+
+
 def test_images_that_are_too_many_or_too_large_are_text_and_the_cell_says_so(
     kernel: Kernel,
 ) -> None:
