@@ -296,7 +296,13 @@ function useStickyPane(state: ViewState, from: number, sent: number) {
   }, []);
   useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error, state.status]);
   useLayoutEffect(soon, [from]);
-  useLayoutEffect(() => void (sent && toEnd()), [sent]);
+  useLayoutEffect(() => {
+    if (!sent) return;
+    arriving.current = false;
+    toEnd();
+    // The browser tells of it later than the view may go on in another element, with what was told until then.
+    ref.current!.dispatchEvent(new Event("scroll"));
+  }, [sent]);
   // What is read stays where it is when more comes before it.
   const kept = useRef<Place | null>(null);
   const keep = () => {

@@ -790,9 +790,12 @@ test("who sends a message is led to the newest, also from far above", async () =
   model.events([{ type: "status_changed", seq: 50, status: "running" }]);
   await settle();
   expect(pane.scrollTop).toBe(10);
+  const told: number[] = [];
+  el.addEventListener("scroll", () => told.push(pane.scrollTop), true);
   await type(one("composer"), "And now?");
   await press(one("composer"), "Enter");
   expect(pane.scrollTop).toBe(1000);
+  expect(told).toEqual([1000]); // at once, for the element that the view goes on in
 });
 
 test("numbers of arguments are shown as they are", async () => {
