@@ -96,6 +96,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     inside: tuple[str, ...]
     result: tuple[Text | Picture | Note, ...]
 
+    @property
+    def pictures(self) -> list[Picture]:
+        """Those of its result, which are seen without a click: they are what was asked for."""
+        return [part for part in self.result if isinstance(part, Picture)]
+
+    @property
+    def told(self) -> list[Text | Note]:
+        """Its result but for the pictures."""
+        return [part for part in self.result if not isinstance(part, Picture)]
+
     def outcome(self, status: str) -> str:
         """Its status in that word, unless a decision begins with it, and the decisions."""
         told = any(decision.startswith(f"{status} ") for decision in self.decisions)

@@ -121,11 +121,11 @@ def _call(call: Call) -> str:
     if call.inside:
         lines = "".join(f"<li>{escape(line)}</li>" for line in call.inside)
         body.append(f'<div class="label">Inside</div><ul class="inside">{lines}</ul>')
-    if call.result:
+    if call.told:
         body.append('<div class="label">Result</div>')
     # What a sub-agent answers is a model's word, as that of the agent is.
     as_prose = call.name == "task" and call.status == "completed"
-    for part in call.result:
+    for part in call.told:
         shown = not as_prose and isinstance(part, Text)
         body.append(_exact(part.text) if shown and isinstance(part, Text) else _part(part))
     agent = " agent" if call.name == "task" else ""
@@ -134,6 +134,7 @@ def _call(call: Call) -> str:
         f'<span class="name">{escape(call.name)}</span> <span class="brief">{escape(brief)}</span>'
         f' <span class="word">{escape(word)}</span></summary>'
         f'<div class="body">{"".join(body)}</div></details>'
+        f"{''.join(map(_picture, call.pictures))}"
     )
 
 

@@ -57,7 +57,8 @@ def part_markdown(part: Text | Thought | Note | Picture | Call | Given) -> str:
         case Picture():
             return picture(part)
         case Call():
-            return folded(call_line(part), call_blocks(part))
+            fold = folded(call_line(part), call_blocks(part))
+            return "\n\n".join([fold, *map(picture, part.pictures)])
         case Given():
             return folded(part.line, list(_arguments(part.fields, "")))
 
@@ -75,7 +76,7 @@ def call_blocks(call: Call) -> Iterator[str]:
         yield from _arguments(call.asked, call.name)
     if call.inside:
         yield "\n".join(f"- {plain(line)}" for line in call.inside)
-    for part in call.result:
+    for part in call.told:
         yield code(part.text) if isinstance(part, Text) else part_markdown(part)
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..messages import IMAGE_TYPES, ContentPart, ImagePart, TextPart, image_of
+from ..messages import IMAGE_TYPES, ContentPart, ImagePart, Message, TextPart, image_of
 from ..redaction import masked
 from .interpolate import describe, without_secret_entries
 
@@ -109,7 +109,7 @@ class Capture(io.TextIOBase):
 
     def value(self, value: Any) -> None:
         """Take the value of a last expression, and display it if it is more than text."""
-        if getattr(value, "number", None) in _figures() - self._figures:
+        if getattr(value, "number", None) in open_figures() - self._figures:
             return  # a figure, which is taken with the others
         value = without_secret_entries(value)
         data: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class Capture(io.TextIOBase):
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
         """Take what is printed and displayed meanwhile, also by C code and by commands."""
-        self._figures = _figures()
+        self._figures = open_figures()
         in_kernel = os.name == "posix" and getattr(self._shell, "kernel", None) is not None
         with (
             _descriptors_taken(self.write) if in_kernel else contextlib.nullcontext(),
@@ -157,12 +157,12 @@ class Capture(io.TextIOBase):
         The inline backend would show them when the whole cell has ended. Those of an
         interactive one stay, and are shown by it.
         """
-        made = sorted(_figures() - self._figures)
+        made = sorted(open_figures() - self._figures)
         if not made:
             return
         from matplotlib import pyplot
 
-        interactive = pyplot.get_backend().lower().rpartition(".")[2] in _INTERACTIVE
+        interactive = _stays(pyplot)
         for number in made:
             figure = pyplot.figure(number)
             try:
@@ -252,10 +252,36 @@ def _image(data: dict[str, Any]) -> ImagePart | None:
     return None
 
 
-def _figures() -> set[int]:
+def open_figures() -> set[int]:
     """The numbers of pyplot's figures; it is not imported to ask."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return set() if pyplot is None else set(pyplot.get_fignums())
+
+
+def _stays(pyplot: Any) -> bool:
+    """Whether the backend shows figures by itself as long as they are open."""
+    return pyplot.get_backend().lower().rpartition(".")[2] in _INTERACTIVE
+
+
+def close_shown(before: set[int], messages: Iterable[Message]) -> None:
+    """Close figures of pyplot that are not of ``before`` and that tools have given back.
+
+    They are seen in the transcript. The inline backend would show them once more below it.
+    """
+    if not (made := sorted(open_figures() - before)):
+        return
+    results = [result for message in messages for result in message.tool_results]
+    given = [part for r in results if not isinstance(r.content, str) for part in r.content]
+    images = {part.data for part in given if isinstance(part, ImagePart)}
+    from matplotlib import pyplot
+
+    if not images or _stays(pyplot):
+        return
+    for number in made:
+        with contextlib.suppress(Exception):  # what cannot be drawn is not there twice
+            image = image_of(pyplot.figure(number))
+            if image is not None and image.data in images:
+                pyplot.close(number)
 
 
 @contextlib.contextmanager

@@ -18,8 +18,9 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
+from .capture import close_shown, open_figures
 from .outputs import Place, awaited, here, run_again, shown_in
-from .status_text import interrupt_text, kept_text, markdown_output
+from .status_text import interrupt_text, kept_text, markdown_output, under_way_text
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -184,8 +185,9 @@ class CellOutput:
     def __init__(self, session: Session, run_id: str, *, live: bool, typed: bool) -> None:
         self.panel: Panel | None = run_view(session, run_id, typed=typed) if live else None
         self.run_id = run_id
-        self.text = "*The agent is working.*"
+        self.text = under_way_text(session)
         self.place = here()
+        self._figures = open_figures()
         if self.panel is not None:
             self._show(session, self.panel)
 
@@ -221,6 +223,8 @@ class CellOutput:
     def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, as far as that is known."""
         text = "*The run has no answer.*" if result is None else markdown(result.messages)
+        if result is not None:
+            close_shown(self._figures, result.messages)
         self._tell(session, text)
 
     def follow(self, session: Session) -> None:

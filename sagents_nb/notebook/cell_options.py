@@ -33,12 +33,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Each option, and how argparse is told of it."""
 
+_BELOW = "only options stand on this line; write the prompt below it."
+
 
 def parse(line: str) -> argparse.Namespace:
     """The options on that line; raises UsageError in one sentence."""
+    begins_with_option = line.lstrip().startswith("-")
     try:
         words = shlex.split(line)
     except ValueError as error:
+        if not begins_with_option:  # but with words, such as "What's new?"
+            raise UsageError(f"%%agent: {_BELOW}") from None
         raise UsageError(f"%%agent: {error}; close the quote.") from None
     parser = _Parser(prog="%%agent", add_help=False)
     for option, settings in OPTIONS.items():
@@ -47,6 +52,9 @@ def parse(line: str) -> argparse.Namespace:
     if unknown:
         meant = (kinds.nearest(word.partition("=")[0], OPTIONS) for word in unknown)
         near = next(filter(None, meant), "")
+        in_words = not any(word.startswith("-") for word in unknown)
+        if in_words and (len(unknown) > 1 or not (near or begins_with_option)):
+            raise UsageError(f"%%agent: {_BELOW}")
         hint = f"did you mean {near}?" if near else "see %agent help."
         raise UsageError(f"%%agent: unrecognized arguments: {' '.join(unknown)}; {hint}")
     if options.cell and options.background:

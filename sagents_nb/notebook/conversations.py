@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,14 @@ DIRECTORY = Path(".sagents")
 TAKE_OVER = "--take-over"
 
 _AGENT = "agent"  # in the metadata of a conversation: what is kept of who answers
+
+
+class _Kept(NamedTuple):
+    """What is kept of who answers: gates by tool, names of own tools, and if it has ours too."""
+
+    gates: dict[str, Any]
+    tools: list[str]
+    sees_notebook: bool
 
 
 class NotebookStorage:
@@ -64,8 +72,8 @@ class NotebookStorage:
         files = VirtualFilesystem(("session", id), [mount])
         return {"store": self.store, "filesystem": files}
 
-    def kept(self, id: str) -> tuple[dict[str, Any], list[str]]:
-        """The gates of that conversation's agent by tool, and the names of its own tools."""
+    def kept(self, id: str) -> _Kept:
+        """What is kept of that conversation's agent."""
         found = None if self.store is None else self.store.find_conversation(id)
         return _kept({} if found is None else found.metadata)
 
@@ -75,18 +83,32 @@ class NotebookStorage:
         if found is None:
             return
         names = {tool.name for tool in agent.tools}
-        gates = {name: gate for name, gate in _kept(found.metadata)[0].items() if name not in names}
+        gates = {
+            name: gate for name, gate in _kept(found.metadata).gates.items() if name not in names
+        }
         gates |= {name: to_data(gate) for name, gate in agent.interrupt_on.items() if gate}
-        data = {"gates": gates, "tools": [tool.name for tool in agent.own_tools]}
-        if found.metadata.get(_AGENT, {"gates": {}, "tools": []}) != data:
+        data = {
+            "gates": gates,
+            "tools": [tool.name for tool in agent.own_tools],
+            "sees_notebook": _sees_notebook(agent),
+        }
+        if found.metadata.get(_AGENT) != data:
             self.store.update_conversation(id, metadata={**found.metadata, _AGENT: data})
 
 
-def _kept(metadata: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _kept(metadata: dict[str, Any]) -> _Kept:
     data = metadata.get(_AGENT)
     kept = data if isinstance(data, dict) else {}
     gates, tools = kept.get("gates"), kept.get("tools")
-    return gates if isinstance(gates, dict) else {}, tools if isinstance(tools, list) else []
+    return _Kept(
+        gates if isinstance(gates, dict) else {},
+        tools if isinstance(tools, list) else [],
+        kept.get("sees_notebook") is True,
+    )
+
+
+def _sees_notebook(agent: Agent) -> bool:
+    return any(isinstance(each, NotebookTools) for each in agent.middleware)
 
 
 def _open_store() -> Any:
@@ -226,8 +248,9 @@ class Conversations:
 
     def agent(self) -> Agent:
         """Who answers in a new conversation: who answers now, else the default agent."""
-        if self.current is not None:
-            return self.current.agent
+        return self._notebook_agent() if self.current is None else self.current.agent
+
+    def _notebook_agent(self) -> Agent:
         agent = Agent(self._chosen, middleware=[NotebookTools(self.shell)], name="Agent")
         if self._chosen is None and not self._model_announced:
             self._model_announced = True
@@ -265,22 +288,33 @@ class Conversations:
         tools = {tool.name: tool for tool in [*agent.own_tools, *self.functions(wanted)]}
         agent = agent.with_(tools=list(tools.values()))
         there = {tool.name for tool in agent.tools}
-        gates = {name: gate for name, gate in self.storage.kept(id)[0].items() if name in there}
+        gates = {name: gate for name, gate in self.storage.kept(id).gates.items() if name in there}
         gated = {**agent.interrupt_on, **gates}
         return agent if gated == agent.interrupt_on else agent.with_(interrupt_on=gated)
 
-    def _as_kept(self, agent: Agent, id: str) -> Agent:
-        """``agent`` with the tools and the gates of that conversation, as far as they are there."""
-        gates, tools = self.storage.kept(id)
+    def _as_kept(self, agent: Agent, id: str) -> tuple[Agent, list[str]]:
+        """``agent`` with the tools and the gates of that conversation, and what is to be said.
+
+        One that had the tools of the notebook goes on with the notebook's own agent where
+        ``agent`` has none of them: of data that could answer nothing.
+        """
+        gates, tools, sees_notebook = self.storage.kept(id)
+        said = []
+        if sees_notebook and not _sees_notebook(agent):
+            agent = self._notebook_agent()
+            said.append(
+                f"{id!r} goes on with the notebook's own agent ({agent.model.name}), as before: "
+                "the one that answered here last has no tools that see the notebook."
+            )
         own = {tool.name for tool in agent.own_tools}
         here = [name for name in tools if name not in own and callable(self._variable(name))]
         agent = self.with_tools(agent, here, id) if gates or here else agent
         if gone := [name for name in tools if name not in {tool.name for tool in agent.tools}]:
-            print(
+            said.append(
                 f"{id!r} had tools that this notebook does not have by now: {', '.join(gone)}. "
                 f"Define them, and add them with %agent tools add {' '.join(gone)}."
             )
-        return agent
+        return agent, said
 
     def _variable(self, name: Any) -> Any:
         return self.shell.user_ns.get(name)
@@ -298,10 +332,10 @@ class Conversations:
         options = {**self.storage.options(name), **options}
         if agent.filesystem_scope is not None:
             options.pop("filesystem", None)
-        agent = self._as_kept(agent, name)
+        agent, said = self._as_kept(agent, name)
         # It stays as long as its kernel: people come back to a notebook after a while.
         try:
-            return sessions.start(
+            session = sessions.start(
                 agent, name, inactivity_timeout=None, take_over=take_over, **options
             )
         except Owned as owned:
@@ -309,6 +343,9 @@ class Conversations:
             raise UsageError(
                 f"{where}; close it there, or take it over with %agent load {name} {TAKE_OVER}."
             ) from None
+        for sentence in said:
+            print(sentence)
+        return session
 
     def _claims(self, name: str) -> bool:
         """Whether a new conversation may have that name; in the store it has it from now on.

@@ -44,6 +44,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent reject [REASON]    reject what waits
 %agent ask [TOOL ...]     ask again before tools that were always allowed, all or only these
 %agent cancel             stop the run
+%agent continue           go on after a pause, or ask again for an answer that failed or was stopped
 %agent reset              forget the conversation
 %agent model [SPEC]       show or change the model; also a variable that holds one
 %agent tools [add|remove NAME ...]
@@ -71,6 +72,7 @@ COMMANDS = (
         "approve",
         "ask",
         "cancel",
+        "continue",
         "export",
         "files",
         "fix",
@@ -86,7 +88,7 @@ COMMANDS = (
 )
 
 ALONE = {
-    *("cancel", "files", "freeze", "help", "list", "panel"),
+    *("cancel", "continue", "files", "freeze", "help", "list", "panel"),
     *("reset", "save", "status", "todos", "usage"),
 }
 """Commands that nothing is said to."""
@@ -217,11 +219,11 @@ class AgentMagics(Magics):
         session = self._session()
         run = session.approve(*names(rest))
         self._show(session, run)
-        return Text("Approved; the run goes on." if run else interrupt_text(session))
+        return Text("Approved." if run else interrupt_text(session))
 
     def _reject(self, rest: str) -> Text:
         self._session().reject(message=rest)
-        return Text("Rejected; the run goes on.")
+        return Text("Rejected.")
 
     def _ask(self, rest: str) -> Text:
         session = self._session()
@@ -241,6 +243,11 @@ class AgentMagics(Magics):
         runs = session.status in ("running", "paused", "interrupted") or bool(session.queued)
         session.cancel()
         return Text("Stopped." if runs else "Nothing runs.")
+
+    def _continue(self, rest: str) -> Text:
+        session = self._session()
+        self._show(session, session.retry())
+        return Text("It goes on.")
 
     def _reset(self, rest: str) -> Text:
         session = self._session()
@@ -314,9 +321,10 @@ class AgentMagics(Magics):
         words = rest.split()
         id = " ".join(word for word in words if word != TAKE_OVER)
         session = self.conversations.load(id, take_over=TAKE_OVER in words)
-        if not unattended(self.shell):
+        shown = not unattended(self.shell)
+        if shown:
             display(session)
-        return Text(status_text(session))
+        return Text(status_text(session, beside_panel=shown))
 
     def _show(self, session: Session, run: Run | None) -> None:
         """Show what comes of a decision; only where somebody sees it come."""

@@ -44,13 +44,18 @@ class Text(str):
         return kept_text(str(self))
 
 
-def status_text(session: Session) -> str:
-    """One line, what runs without being asked about any more, and what waits."""
+def status_text(session: Session, beside_panel: bool = False) -> str:
+    """One line, what runs without being asked about any more, and what waits or is left to do.
+
+    ``beside_panel`` if the buttons to answer with stand above.
+    """
     line = f"{session.id}: {status_line(session)}"
     if allowed := session.always_allowed:
         line += f"\nAlways allowed here: {', '.join(allowed)}; %agent ask asks again."
     if session.interrupt is not None:
-        return f"{line}\n{interrupt_text(session)}"
+        return f"{line}\n{interrupt_text(session, beside_panel)}"
+    if session.status == "paused":
+        return f"{line}\n%agent continue goes on."
     return f"{line}\n{session.error}" if session.error else line
 
 
@@ -98,8 +103,8 @@ def title_of(messages: Iterable[Message]) -> str:
     return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
-def interrupt_text(session: Session) -> str:
-    """What waits for a decision, with the exact arguments."""
+def interrupt_text(session: Session, beside_panel: bool = False) -> str:
+    """What waits for a decision, with the exact arguments; ``beside_panel`` as above."""
     interrupt = session.interrupt
     if interrupt is None:
         return "Nothing waits for a decision."
@@ -113,11 +118,12 @@ def interrupt_text(session: Session) -> str:
         ]
         if request.tool_call_id in gone:
             name = one_line(request.tool_name)
+            otherwise = "do not run it again" if interrupt.type == "in_doubt" else "reject"
             lines.append(
                 f"      The agent has no tool {name} by now, so the call would fail. Define it and "
-                f"add it with %agent tools add {name}, or reject."
+                f"add it with %agent tools add {name}, or {otherwise}."
             )
-    if any("approve" not in request.allowed_decisions for request in requests):
+    if not beside_panel and any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (
             f"sa.sessions.get({session.id!r})" if session.id in sessions.list() else "The session"
@@ -126,8 +132,21 @@ def interrupt_text(session: Session) -> str:
     return "\n".join(lines)
 
 
+def under_way_text(session: Session) -> str:
+    """What stands below a cell until its run has ended, and stays where a kernel ends before."""
+    text = "*The agent was at work when this was saved.*"
+    if session.options.store is None:
+        return text
+    load = f"`%agent load {one_line(session.id)}`"
+    return f"{text} After `%load_ext sagents_nb`, {load} goes on with what was kept."
+
+
 def _question(interrupt: Interrupt) -> str:
     count = len(interrupt.action_requests)
+    if interrupt.type == "in_doubt":  # its message says what code answers
+        names = ", ".join(request.tool_name for request in interrupt.action_requests)
+        begun = f"The process ended when this had begun: {names}."
+        return f"{begun} Look whether it ran: what runs again may happen twice."
     if interrupt.message is not None:
         return interrupt.message
     return "1 call waits for a decision:" if count == 1 else f"{count} calls wait for a decision:"

@@ -789,7 +789,8 @@ class Actor:
         interrupt = self._state.interrupt
         if self.status != "interrupted" or interrupt is None:
             raise NotRunning(
-                f"Session {self.session.id!r} is {self.status}: nothing waits for a decision."
+                f"Nothing waits for a decision in session {self.session.id!r}, whose status is "
+                f"{self.status!r}."
             )
         if meant is not None and meant != interrupt.id:
             open_now = ", ".join(

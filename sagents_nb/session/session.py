@@ -10,6 +10,7 @@ import asyncio
 import functools
 import json
 import os
+import sys
 import threading
 import uuid
 import weakref
@@ -378,6 +379,13 @@ class Session:
     @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Session {self.id!r}: {self.actor.status}, {len(self.messages)} messages>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        """What a notebook shows of it without the extension, which has the panel."""
+        if "ipykernel" not in sys.modules:
+            return {}
+        hint = "In a notebook, %load_ext sagents_nb shows it live."
+        return {"text/plain": f"{self!r}\n{hint}"}
 
     def _display_(self) -> Any:
         """What marimo shows of it, where there is no extension to load: the whole panel."""

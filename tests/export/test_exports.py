@@ -99,6 +99,23 @@ def test_an_export_tells_what_ran_who_decided_and_what_came_of_it(format: str) -
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_a_picture_that_a_tool_made_is_seen_without_unfolding_its_call(format: str) -> None:
+    def draw() -> list[Any]:
+        """Draw."""
+        return ["Here it is.", sa.ImagePart(base64.b64encode(PNG).decode())]
+
+    model = sa.ScriptedModel([sa.ToolCall("c1", "draw", {}), "The picture is above."])
+    session = sa.Session(sa.Agent(model, tools=[draw]))
+    session.send("Draw.").result()
+    raw = getattr(session, format)()
+    call, picture, answer = map(
+        raw.index, ("Here it is.", base64.b64encode(PNG).decode(), "The picture is above.")
+    )
+    assert call < raw.index("</details>") < picture < answer
+    assert raw.count(base64.b64encode(PNG).decode()) == 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_files_are_shown_as_far_as_they_are_small(format: str) -> None:
     session = talked()
     text, raw = shown(session, format), getattr(session, format)()

@@ -91,7 +91,7 @@ def test_only_a_halt_can_be_dismissed() -> None:
     gated = halted(call("look"), interrupt_on={"look": True})
     with pytest.raises(sa.NotRunning, match="hitl interrupt needs an answer"):
         gated.dismiss()
-    with pytest.raises(sa.NotRunning, match="nothing waits"):
+    with pytest.raises(sa.NotRunning, match="Nothing waits"):
         session_of().dismiss()
 
 

@@ -98,6 +98,7 @@ def set_mode(
 
 TODOS = list(TodoList().tools())
 FILES = list(FileSystem().tools())
+NOTEBOOK = [*TODOS, *FILES, *NotebookTools().tools()]
 ALL = [*TODOS, *FILES, describe, count_rows, get_weather, calculate, task, set_mode]
 
 TOUR = (
@@ -846,3 +847,98 @@ def test_a_picture_that_a_tool_returned_is_said_to_be_above(count: int, said: st
         return [ImagePart("iVBORw0KGgo=") for _ in range(count)] or ""
 
     assert Agent(DemoModel(), tools=[plot_sales]).run("Plot the sales").text == said
+
+
+# What takes a language model
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Write a function that computes the standard error",
+        "Write a Python script that plots the masses to /plot.py",
+        "Generate unit tests for my code",
+    ],
+)
+def test_code_is_not_written_and_no_tool_is_called_for_it(prompt: str) -> None:
+    answer = ask([Message.user(prompt)], NOTEBOOK)
+    assert answer.tool_calls == []
+    assert answer.text == (
+        "I am a planner without a language model, and I write no code: choose a model that does "
+        "with `%agent model PROVIDER:NAME`."
+    )
+
+
+def test_what_is_asked_beside_code_is_done() -> None:
+    prompt = "Write a function that doubles a number, and search for penguins in /notes.md"
+    answer = ask([Message.user(prompt)], ALL)
+    assert [call.name for call in answer.tool_calls] == ["search_text"]
+
+
+def test_a_tool_that_writes_code_writes_it() -> None:
+    @tool
+    def implement(instructions: str) -> str:
+        """Implement a function."""
+        return "done"
+
+    answer = ask([Message.user("Implement a function that halves a number")], [implement])
+    assert [call.name for call in answer.tool_calls] == ["implement"]
+
+
+def test_an_error_of_statistics_is_none_of_a_cell() -> None:
+    answer = ask([Message.user("What is the standard error?")], NOTEBOOK)
+    assert "last_error" not in [call.name for call in answer.tool_calls]
+
+
+def test_of_an_attached_image_it_says_that_it_reads_none() -> None:
+    answer = ask([Message.user("What does attached image 1 (fig) show?")], NOTEBOOK)
+    assert answer.tool_calls == []
+    assert answer.text == (
+        "I am a planner without a language model, and I read no images: choose a model that does "
+        "with `%agent model PROVIDER:NAME`."
+    )
+
+
+# Tools that are named
+
+
+@tool
+def histogram(column: str) -> str:
+    """Draw a histogram of a column."""
+    return "drawn"
+
+
+@tool
+def wrap(item: str) -> str:
+    """Wrap an item."""
+    return f"wrapped {item}"
+
+
+@tool
+def pack(item: str) -> str:
+    """Pack an item."""
+    return f"packed {item}"
+
+
+def test_a_tool_that_is_named_comes_before_those_of_a_notebook() -> None:
+    prompt = 'Draw a histogram of the column "mass_g".'
+    answer = ask([Message.user(prompt)], [*NOTEBOOK, histogram])
+    (call,) = answer.tool_calls
+    assert (call.name, call.arguments) == ("histogram", {"column": "mass_g"})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "calls"),
+    [
+        (
+            'Wrap the item "lamp" and pack the item "desk"',
+            [("wrap", {"item": "lamp"}), ("pack", {"item": "desk"})],
+        ),
+        ('Wrap the item "lamp and pack the desk"', [("wrap", {"item": "lamp and pack the desk"})]),
+    ],
+)
+def test_each_verb_that_only_a_tool_knows_is_a_step(
+    prompt: str, calls: list[tuple[str, dict[str, str]]]
+) -> None:
+    messages = converse([prompt], [wrap, pack], lambda call: ToolResult(call.id, call.name, "ok"))
+    assert calls_of(messages) == calls

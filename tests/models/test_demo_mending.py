@@ -10,7 +10,7 @@ from sagents_nb.notebook import NotebookTools
 from sagents_nb.notebook.cells import FailedCell, last_python
 from sagents_nb.notebook.extension import fix_prompt
 from sagents_nb.tools import Tool
-from tests.models.test_demo import calls_of, converse
+from tests.models.test_demo import ask, calls_of, converse
 
 VARIABLES = "orders: DataFrame DataFrame, 400 rows × 2 columns\nprinted: int 3"
 DESCRIBED = (
@@ -102,3 +102,28 @@ def test_a_wish_beside_it_is_named_as_left_out() -> None:
 def test_without_the_tools_of_a_notebook_it_mends_what_the_cell_and_python_know() -> None:
     messages = mend("pritn(1)", "NameError: name 'pritn' is not defined", tools=[])
     assert last_python(messages[-1].text) == "print(1)"
+
+
+def test_the_cell_is_all_that_is_looked_at_where_a_message_before_it_has_no_answer() -> None:
+    said = ["Write a report on orders to /report.md", mending_of("1 / 0")]
+    answer = ask([Message.user(text) for text in said], TOOLS)
+    assert answer.tool_calls == []
+    assert "I cannot mend “ZeroDivisionError: division by zero”" in answer.text
+
+
+def test_a_cell_that_nobody_mended_is_no_part_of_the_next_task() -> None:
+    answer = ask([Message.user(text) for text in (mending_of("1 / 0"), "Hello")], TOOLS)
+    assert answer.text.startswith("Hello. I am the demo model")
+
+
+def test_a_long_cell_is_handed_over_as_a_whole() -> None:
+    source = "\n".join(f"x{number} = {number}" for number in range(1600)) + "\n1 / 0"
+    assert len(source) > 18_000
+    answer = ask([Message.user(mending_of(source, "x = 1\n" * 700))], TOOLS)
+    assert "I cannot mend “ZeroDivisionError" in answer.text
+
+
+def mending_of(source: str, before: str = "") -> str:
+    """What a model is asked about a cell that divides by zero."""
+    traceback = f"Traceback (most recent call last):\n{before}ZeroDivisionError: division by zero"
+    return fix_prompt(FailedCell(4, source, traceback, None))

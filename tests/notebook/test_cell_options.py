@@ -10,6 +10,17 @@ from IPython.core.error import UsageError
 from sagents_nb.notebook.cell_options import OPTIONS, names, parse
 
 
+@pytest.mark.parametrize(
+    "line", ["What is in lakes?", "What's new?", "Hello", "--new Show me new rows", "Plot --new it"]
+)
+def test_a_prompt_on_the_line_of_options_is_told_its_place(line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line)
+    assert str(caught.value) == (
+        "%%agent: only options stand on this line; write the prompt below it."
+    )
+
+
 def test_nothing_is_the_default() -> None:
     options = vars(parse(""))
     assert not any(options.values())

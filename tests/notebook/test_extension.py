@@ -537,11 +537,31 @@ def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
     assert "w2" in say(shell, "approve w1")
     with pytest.raises(UsageError, match="No decision is open"):
         run(shell, "%agent approve w1")
-    assert say(shell, "reject Not that one.") == "Rejected; the run goes on."
+    assert say(shell, "reject Not that one.") == "Rejected."
     assert session.current_run.result().text == "Done."
     assert session.files.list() == ["/a.md"]
-    with pytest.raises(UsageError, match="nothing waits"):
+    with pytest.raises(UsageError) as refused:
         run(shell, "%agent approve")
+    assert str(refused.value) == (
+        f"Nothing waits for a decision in session {session.id!r}, whose status is 'idle'."
+    )
+
+
+def test_a_paused_conversation_says_how_it_goes_on_and_does(shell: InteractiveShell) -> None:
+    def look() -> str:
+        """Look."""
+        session.pause("lunch")
+        return "Sun."
+
+    calls = [sa.ToolCall("c1", "look", {}), sa.ToolCall("c2", "look", {})]
+    agent = sa.Agent(sa.ScriptedModel([*calls, "It is sunny."]), tools=[look])
+    session = use(shell, sa.Session(agent))
+    assert session.send("How is it?").result().status == "paused"
+    assert say(shell, "status").endswith("\n%agent continue goes on.")
+    assert say(shell, "continue") == "It goes on."
+    assert session.current_run.result().text == "It is sunny."
+    with pytest.raises(UsageError, match="nothing to retry"):
+        run(shell, "%agent continue")
 
 
 def test_no_item_and_no_name_begins_a_line_of_its_own(shell: InteractiveShell) -> None:

@@ -223,7 +223,23 @@ agent = sa.Agent(sa.ScriptedModel([sa.ToolCall("c1", "upload", {"name": "a"})]),
     kernel = new_kernel()
     loaded = str(kernel.ok("%agent load study", front_end=True).value)
     assert "study: interrupted" in loaded
-    assert "Look whether it ran" in loaded
+    assert "The process ended when this had begun: upload. Look whether it ran" in loaded
+    # The panel above has the buttons.
+    assert "buttons" not in loaded
+    assert "or do not run it again." in loaded
+    status = str(kernel.ok("%agent status", front_end=True).value)
+    assert "sa.sessions.get('study') as the last line of a cell shows buttons" in status
+
+
+def test_a_notebook_saved_in_mid_run_says_what_goes_on_in_the_next_kernel(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    cell = new_kernel().ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    assert cell.shown[0]["text/markdown"] == (
+        "*The agent was at work when this was saved.* After `%load_ext sagents_nb`, "
+        "`%agent load study` goes on with what was kept."
+    )
+    assert "at work" not in cell.updates[-1]["text/markdown"]
 
 
 def test_an_unattended_notebook_keeps_nothing(
@@ -311,6 +327,48 @@ def test_what_asked_before_it_ran_asks_after_a_restart_too_also_where_its_tool_i
     kernel.ok(DOUBLE)
     assert "had tools" not in kernel.ok("%agent load other", front_end=True).text
     assert kernel.ok(GATES.replace("mine", "other")).text == "['double', 'write_file']\n"
+
+
+def test_a_conversation_of_the_notebooks_agent_goes_on_with_it_after_another_was_used(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    kernel.ok("%%agent --name study --model demo\nSay hello.", front_end=True)
+    used = "other = sa.Agent(sa.ScriptedModel(['Hm.'] * 3), name='other')\n%agent use other"
+    for line in ("%agent load study", "%%agent --name study\nSay hello."):
+        kernel = new_kernel()
+        kernel.ok(f"{used}\nimport os; os.environ['SAGENTS_MODEL'] = 'demo'", front_end=True)
+        loaded = kernel.ok(line, front_end=True)
+        assert loaded.text.endswith(
+            "'study' goes on with the notebook's own agent (demo), as before: the one that "
+            "answered here last has no tools that see the notebook.\n"
+        )
+        tools = "print('run_python' in sa.sessions.get('study').agent.tools_by_name)"
+        assert kernel.ok(tools).text == "True\n"
+    # Whoever began it with an agent of their own goes on with that.
+    kernel.ok(used, front_end=True)
+    kernel.ok("%%agent --name mine\nHello.", front_end=True)
+    kernel = new_kernel()
+    kernel.ok(used, front_end=True)
+    assert kernel.ok("%agent load mine", front_end=True).text == ""
+    assert kernel.ok("print(sa.sessions.get('mine').agent.name)").text == "other\n"
+
+
+def test_what_is_open_elsewhere_is_refused_before_anything_is_said_of_its_tools(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    kernel = new_kernel()
+    kernel.ok(DOUBLE)
+    kernel.ok("%%agent --name mine --model demo --tools double\nSay hello.", front_end=True)
+    other = Kernel(tmp_path)
+    try:
+        other.ok(SETUP)
+        refused = other.run("%agent load mine", front_end=True)
+        assert refused.error == "UsageError"
+        assert "had tools" not in refused.text
+        assert "had tools" in other.ok("%agent load mine --take-over", front_end=True).text
+    finally:
+        other.stop()
 
 
 def test_a_frozen_session_leaves_text_instead_of_widgets(

@@ -194,6 +194,25 @@ start(ToolCall("c1", "draw", {}), "Word by word it goes on, " * 20, delay=0.01, 
     assert told == [0, 1]
 
 
+def test_a_figure_that_a_tool_gives_back_is_seen_once_and_one_that_it_keeps_below_the_cell(
+    kernel: Kernel,
+) -> None:
+    kernel.ok("""
+def draw():
+    import matplotlib.pyplot as plt
+    kept, _ = plt.subplots(figsize=(2, 1))
+    given, axes = plt.subplots(figsize=(1, 2))
+    axes.plot([1, 2])
+    return given
+%matplotlib inline
+start(ToolCall("c1", "draw", {}), "It is above.", tools=[draw])
+""")
+    cell = kernel.ok("%%agent\nDraw.", front_end=True)
+    assert str(cell.updates[-1]).count("base64,") == 1
+    below = [shown["text/plain"] for shown in cell.shown if "image/png" in shown]
+    assert below == ["<Figure size 200x100 with 1 Axes>"]
+
+
 def test_images_that_are_too_many_or_too_large_are_text_and_the_cell_says_so(
     kernel: Kernel,
 ) -> None:
@@ -232,7 +251,7 @@ def test_with_a_front_end_the_panel_and_the_transcript_are_one_output(kernel: Ke
     assert set(before) == set(after) == {WIDGET, "text/plain", "text/markdown"}
     assert before[WIDGET] == after[WIDGET]
     assert before["text/plain"] == after["text/plain"] == "<Panel 'run' of session 'talk-1'>"
-    assert before["text/markdown"] == "*The agent is working.*"
+    assert before["text/markdown"] == "*The agent was at work when this was saved.*"
     assert after["text/markdown"] == "> hi\n\nHello there."
     assert not cell.has_value
     assert kernel.ok("print(Out[max(Out)])").text == "Agent run completed: 1 turn\n"
@@ -416,7 +435,7 @@ def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> N
     assert "      content = '# Report'" in status
     assert "      overwrite = False (default)" in status
     approved = kernel.ok("%agent approve", front_end=True)
-    assert approved.value["text/plain"] == "Approved; the run goes on."
+    assert approved.value["text/plain"] == "Approved."
     assert "The tool said" in kernel.ok("print(s.current_run.result().text)").text
     assert kernel.ok("print(s.files.list())").text == "['/report.md']\n"
 

@@ -565,3 +565,39 @@ def test_the_survivors_that_are_shown_have_survived() -> None:
 def test_no_other_number_is_told_for_years() -> None:
     said = ask("How many years old is the oldest passenger in {titanic}?")
     assert said.startswith("I cannot answer")
+
+
+@pytest.mark.parametrize(
+    ("question", "facts"),
+    [
+        ("total tips per day in {tips}", TIPS.groupby("day")["tip"].sum()),
+        ("total tips per day", TIPS.groupby("day")["tip"].sum()),
+        ("average tips by sex in {tips}", TIPS.groupby("sex")["tip"].mean()),
+        ("top 3 tips in {tips}", TIPS["tip"].nlargest(3)),
+        ("How many tips are in {tips}?", [len(TIPS)]),
+        ("Which day has the most tips in {tips}?", TIPS["day"].value_counts()),
+    ],
+)
+def test_the_name_of_a_frame_is_also_that_of_its_column_where_something_is_computed(
+    question: str, facts: Any
+) -> None:
+    said = ask_about(question, frames={"tips": TIPS}).text
+    assert all(gives(said, fact) for fact in facts), said
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        (
+            "Which 3 countries have the highest population in 2007? {gapminder}",
+            IN_2007.nlargest(3, "pop")["country"],
+        ),
+        (
+            "Which two countries had the lowest life expectancy in 2007 in {gapminder}?",
+            IN_2007.nsmallest(2, "lifeExp")["country"],
+        ),
+    ],
+)
+def test_which_of_so_many_asks_for_that_many_places(question: str, names: Any) -> None:
+    said = ask(question)
+    assert {name for name in GAPMINDER["country"].unique() if name in said} == set(names)

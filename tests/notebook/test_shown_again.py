@@ -133,3 +133,14 @@ def test_using_an_agent_again_goes_on_with_its_conversation_and_says_so(kernel: 
     assert "It goes on after 2 messages; %%agent --new begins another." in again
     assert kernel.ok("print(sorted(sa.sessions.list()) == before)").text == "True\n"
     assert not mine.error
+
+
+def test_a_session_says_without_the_extension_what_shows_it_live(kernel: Kernel) -> None:
+    kernel.ok("u = sa.Session(sa.Agent(sa.ScriptedModel([])), id='mine')\n%unload_ext sagents_nb")
+    plain = kernel.ok("u", front_end=True)
+    kernel.ok("%load_ext sagents_nb")
+    assert plain.value == {
+        "text/plain": "<Session 'mine': idle, 0 messages>\n"
+        "In a notebook, %load_ext sagents_nb shows it live."
+    }
+    assert WIDGET in kernel.ok("u", front_end=True).shown[0]

@@ -119,8 +119,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         )}
         {request.missing && (
           <p class="sagents-ask" data-testid="missing">
-            The agent has no tool {spelledOut(tool_name)} by now, so the call would fail. Define it and add it with %agent tools add, or
-            reject.
+            The agent has no tool {spelledOut(tool_name)} by now, so the call would fail. Define it and add it with %agent tools add, or{" "}
+            {doubt ? "do not run it again" : "reject"}.
           </p>
         )}
         <Cuts.Provider value={count}>

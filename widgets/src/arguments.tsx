@@ -87,7 +87,11 @@ function ChangeView({ change: { path, note, from, to }, tone }: { change: Change
 /** The arguments in a line: the values say more than their names. */
 export function summaryOf({ arguments: values = {}, numbers }: { arguments?: JsonObject; numbers?: Numbers }): string {
   const shown = Object.entries(values).map(([name, value]) =>
-    typeof value === "string" ? value : canonicalJson(value, 0, numbers, placeIn("", name)),
+    typeof value === "string"
+      ? value
+      : Array.isArray(value) && value.some((item) => item && typeof item === "object")
+        ? count(value.length, "item")
+        : canonicalJson(value, 0, numbers, placeIn("", name)),
   );
   return oneLine(shown.join(" · "), 120);
 }

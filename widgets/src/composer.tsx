@@ -26,9 +26,11 @@ type Props = {
   /** The message that is said anew: it goes out instead of itself and of what came after it. */
   edited?: Edited | null;
   onEdited?: () => void;
+  /** Is told when the kernel has taken one. */
+  onSent?: () => void;
 };
 
-export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
+export function Composer({ state, edited = null, onEdited = () => {}, onSent }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   const { text, write, clear, go, recalls } = useHistory(state.entries);
@@ -71,6 +73,7 @@ export function Composer({ state, edited = null, onEdited = () => {} }: Props) {
   const send = async (when: "queue" | "steer") => {
     if (!ready) return;
     const reply = await ask("send", { text, ...(when === "steer" && { when }), ...fieldsOf(items), ...(edited && insteadOf(edited)) });
+    if (reply) onSent?.();
     if (reply && edited) return leaveEdit();
     // What was typed meanwhile is not lost, nor is what the kernel did not take.
     if (reply) remove(items);

@@ -43,7 +43,11 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
   const [content, setContent] = useState<FileContent | null>(null);
   const [raw, setRaw] = useState(false);
   const [compared, setCompared] = useState(false);
+  const [undone, setUndone] = useState(false);
   const change = changed.change;
+  useEffect(() => {
+    if (change) setUndone(false);
+  }, [change]);
   const pretty = /\.(md|markdown|csv|tsv|ipynb)$/i.test(path);
 
   useEffect(() => {
@@ -92,7 +96,8 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
             Changes
           </BareButton>
         )}
-        {change && <UndoButton change={change} going={going} onDone={() => kind === "new" && onClose()} />}
+        {change && <UndoButton change={change} going={going} onDone={() => (kind === "new" ? onClose() : setUndone(true))} />}
+        {undone && !change && <Faint>Undone</Faint>}
       </div>
       <div class="sagents-viewer-body" tabIndex={0} role="group" aria-label={nameOf(path)}>
         {change && (gone || compared) ? (

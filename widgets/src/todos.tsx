@@ -45,7 +45,7 @@ export function doneIn(entries: Entry[]): Todo[] {
 
 export function Todos({ todos, status: session, folding = false }: Props) {
   const [, fold] = useFold("todos", true);
-  const goes = ["running", "interrupted", "paused"].includes(session);
+  const goes = ["running", "interrupted"].includes(session);
   const done = todos.filter((todo) => todo.status === "completed").length;
   const title = (
     <>

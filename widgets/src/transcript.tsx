@@ -37,13 +37,15 @@ type Props = {
   loose?: boolean;
   /** Whether the cell above says the prompt word for word. */
   typed?: boolean;
+  /** How many messages a person has sent here: they are shown, wherever was read. */
+  sent?: number;
   /** The message that is being said anew. */
   edited?: Edited | null;
   /** Is told which one somebody wants to say anew. */
   onEdit?: (edited: Edited) => void;
 };
 
-export function Transcript({ state, runId = "", loose = true, typed = false, edited, onEdit }: Props) {
+export function Transcript({ state, runId = "", loose = true, typed = false, sent = 0, edited, onEdit }: Props) {
   const question = useQuestion(state);
   // The run of a view may be of a conversation before this one.
   const past = runId ? state.past : NONE;
@@ -107,7 +109,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, edi
     const actions = { state, entry, place: asks.get(entry), edited: edited?.entry === entry, onEdit };
     return [turn, <MessageActions key={`${key} actions`} {...actions} />];
   });
-  const pane = useStickyPane(state, from);
+  const pane = useStickyPane(state, from, sent);
   useGoingOn(pane.ref, state);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
   const next = state.earlier + state.entries.length;
@@ -268,7 +270,7 @@ function goTo(pane: Element, { fromLast, above }: Place): void {
 }
 
 /** Keeps the end in sight as long as the reader has not scrolled away from it. */
-function useStickyPane(state: ViewState, from: number) {
+function useStickyPane(state: ViewState, from: number, sent: number) {
   const ref = useRef<HTMLDivElement>(null);
   const memory = useContext(MemoryContext);
   const stuck = useRef(memory.reading === null);
@@ -296,6 +298,13 @@ function useStickyPane(state: ViewState, from: number) {
   }, []);
   useLayoutEffect(follow, [state.entries, state.partial, state.tools, state.error, state.status]);
   useLayoutEffect(soon, [from]);
+  useLayoutEffect(() => {
+    if (!sent) return;
+    arriving.current = false;
+    toEnd();
+    // The browser tells of it later than the view may go on in another element, with what was told until then.
+    ref.current!.dispatchEvent(new Event("scroll"));
+  }, [sent]);
   // What is read stays where it is when more comes before it.
   const kept = useRef<Place | null>(null);
   const keep = () => {

@@ -136,7 +136,7 @@ function Lost({ id }: { id: string }) {
       {id && (
         <>
           {" "}
-          <code>%agent load {id}</code> goes on with what was kept.
+          <code>%load_ext sagents_nb</code> and <code>%agent load {id}</code> go on with what was kept.
         </>
       )}
     </p>
@@ -166,12 +166,13 @@ const UNSHOWN = <p class="sagents-empty">This conversation cannot be shown.</p>;
 
 function Conversation({ state, ...tab }: { state: ViewState } & HTMLAttributes<HTMLDivElement>) {
   const [edited, setEdited] = useState<Edited | null>(null);
+  const [sent, setSent] = useState(0);
   return (
     <div class="sagents-conversation" {...tab}>
       <Boundary instead={UNSHOWN}>
-        <Transcript state={state} edited={edited} onEdit={setEdited} />
+        <Transcript state={state} sent={sent} edited={edited} onEdit={setEdited} />
       </Boundary>
-      <Composer state={state} edited={edited} onEdited={() => setEdited(null)} />
+      <Composer state={state} edited={edited} onEdited={() => setEdited(null)} onSent={() => setSent(sent + 1)} />
     </div>
   );
 }
@@ -264,6 +265,12 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>
+      {/* What goes on is a further run, which would not be seen here. */}
+      {newest === runId && state.status === "paused" && (
+        <p class="sagents-lost" data-testid="goes-on">
+          <code>%agent continue</code> goes on.
+        </p>
+      )}
       {current && <Queue queued={state.queued} active={state.status === "running"} />}
       {current && files && <Files files={state.files} folding />}
     </>

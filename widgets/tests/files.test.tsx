@@ -313,6 +313,27 @@ test("Undo asks the kernel, and of a new file returns to the tree", async () => 
   expect(find("file-viewer")).toHaveLength(0);
 });
 
+test("an Undo says that it is done, where its button was, until the file is changed again", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  const tools = () => el.querySelector(".sagents-viewer-tools")!.textContent;
+  const touched = async (seq: number, changes: ChangedFile[]) => {
+    model.changes = changes;
+    model.answer = (message) => model.reply(message);
+    model.receive({ type: "snapshot", seq, state: emptyState({ files: [{ ...file("/a.md"), size: 100 + seq }] }) });
+    await settle();
+    await settle();
+  };
+  one("file-undo").click();
+  await settle();
+  await touched(9, []);
+  expect(find("file-undo")).toHaveLength(0);
+  expect(tools()).toContain("Undone");
+  await touched(10, [CHANGED]);
+  expect(one("file-undo").textContent).toBe("Undo");
+  await touched(11, []);
+  expect(tools()).not.toContain("Undone");
+});
+
 test("an Undo that is refused says why, and the file stays open", async () => {
   await changedFiles([CHANGED], "/a.md");
   model.answer = ({ id }) => model.receive({ type: "error", id: id!, kind: "ValueError", message: "It has changed." });

@@ -231,6 +231,19 @@ test.each([
   expect(find("retry")).toEqual([]);
 });
 
+test("a paused cell says what goes on, nothing is in progress in it, and lists in calls that wait are counted", async () => {
+  const todos = [{ content: "Look", status: "in_progress" as const }];
+  const call = { type: "tool_call", id: "c", name: "write_todos", arguments: { merge: true, todos } };
+  const paused = { status: "paused", runs: { r1: { status: "paused", started: 1, ended: 2 } }, todos, entries: [said(call)] };
+  await show(emptyState(paused as never), "run", "r1");
+  expect(one("goes-on").textContent).toBe("%agent continue goes on.");
+  expect(one("todo").dataset.status).toBe("unfinished");
+  expect(one("tool-card").textContent).toContain("true · 1 item");
+  model.receive({ type: "snapshot", seq: 9, state: emptyState({ ...paused, status: "running", runs: { ...paused.runs, r2: { status: "running", started: 3 } } } as never) });
+  await settle();
+  expect(find("goes-on")).toEqual([]);
+});
+
 test.each([
   ["a whole answer", "session", { status: "idle", entries: [asked("Go."), answer({})] }],
   ["nothing at all", "session", { status: "idle" }],
@@ -520,7 +533,7 @@ test("what a kernel's end cut off is unfinished, and the panel says how a kept c
   await settle();
   expect(one("tool-card").textContent).toContain("Unfinished");
   expect(find("answer-option")).toHaveLength(0);
-  expect(one("lost").textContent).toContain("%agent load conversation-1");
+  expect(one("lost").textContent).toContain("%load_ext sagents_nb and %agent load conversation-1 go on");
   leave();
   await show(scenes.doubt!); // which no store has
   model.fire("comm_live_update");
@@ -531,6 +544,13 @@ test("what a kernel's end cut off is unfinished, and the panel says how a kept c
   model.receive({ type: "closed" });
   await settle();
   expect(find("lost")).toHaveLength(0);
+});
+
+test("of a call in doubt whose tool is gone it is no advice to reject, which is not offered", async () => {
+  const interrupt = scenes.doubt!.interrupt!;
+  const requests = interrupt.action_requests!.map((request) => ({ ...request, missing: true }));
+  await show({ ...scenes.doubt!, interrupt: { ...interrupt, action_requests: requests } });
+  expect(one("missing").textContent).toContain("%agent tools add, or do not run it again.");
 });
 
 test("a call in doubt says what happened and offers three answers, nothing else", async () => {
@@ -758,6 +778,24 @@ test("whatever a model names in one line is shown for what it is", async () => {
   expect(find("tool-card")[0]!.textContent).toContain("a\\u{202e}ba\\u{202e}b");
   // As the values of attributes and fields it may be raw: they are no text of the page.
   expect(el.textContent).not.toContain("\u202e");
+});
+
+test("who sends a message is led to the newest, also from far above", async () => {
+  await show(emptyState({ entries: [asked("Go."), answer({})] }), "chat");
+  const pane = el.querySelector<HTMLElement>(".sagents-transcript")!;
+  Object.defineProperty(pane, "scrollHeight", { value: 1000 });
+  pane.dispatchEvent(new Event("wheel"));
+  pane.scrollTop = 10;
+  pane.dispatchEvent(new Event("scroll"));
+  model.events([{ type: "status_changed", seq: 50, status: "running" }]);
+  await settle();
+  expect(pane.scrollTop).toBe(10);
+  const told: number[] = [];
+  el.addEventListener("scroll", () => told.push(pane.scrollTop), true);
+  await type(one("composer"), "And now?");
+  await press(one("composer"), "Enter");
+  expect(pane.scrollTop).toBe(1000);
+  expect(told).toEqual([1000]); // at once, for the element that the view goes on in
 });
 
 test("numbers of arguments are shown as they are", async () => {

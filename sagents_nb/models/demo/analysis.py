@@ -22,7 +22,7 @@ from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
-from .tools import Offer, best
+from .tools import TOOLS, Offer, best
 from .words import (
     PATH,
     clauses,
@@ -36,7 +36,6 @@ from .words import (
 )
 
 INSPECT, SHOW, RUN = "inspect_variables", "show_frame", "run_python"
-TOOLS = (INSPECT, SHOW, RUN, "plot", "read_cell", "last_error", "insert_cell")
 
 # What a clause that says only this adds to the one before.
 _RANKS = re.compile(
@@ -53,6 +52,16 @@ _BARE = re.compile(
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
 # "How many women" and "how many men recovered" ask for the same of both.
 _COUNTED = re.compile(r"^how many \w+$", re.IGNORECASE)
+_AND_HOW_MANY = re.compile(
+    r"^how many(?: (?:(?:are|is|were|was) (?:there|missing|they|it|that)|of them|rows?|values?))?"
+    r"(?: in each)?(?: (?:in|of) `[\w.]+`)?\W*$",
+    re.IGNORECASE,
+)
+_HOW_MANY_OF_EACH = re.compile(
+    r"^how many(?: \w+)?(?: (?:(?:are|is) there )?(?:of|in|for|per) each(?: of them)?"
+    r"| (?:does|did) (?:it|that) have)?(?: (?:in|of) `[\w.]+`)?\W*$",
+    re.IGNORECASE,
+)
 _COUNTS_ALSO = re.compile(
     r"^how many \w+ (?!(?:(?:are|is|were|was) )?(?:there\b|in (?:`|the\b)|`))", re.IGNORECASE
 )
@@ -157,6 +166,8 @@ class Analysis:
                     found[-1] = f"{found[-1]} {part}"
                 else:
                     waiting = "".join(re.findall(r"`[\w.]+`", part))
+            elif found and _AND_HOW_MANY.match(part) and self._tells_how_many(found[-1]):
+                continue
             elif found and self._goes_on(found[-1], part):
                 found[-1] = f"{found[-1]} and {part}"
             else:
@@ -165,10 +176,18 @@ class Analysis:
                 waiting = ""
         return found or [waiting]
 
+    def _tells_how_many(self, before: str) -> bool:
+        """Whether the answer to a clause says how many there are anyway."""
+        gaps = bool({"missing", "null", "nulls", "nan", "nans", "empty"} & set(words(before)))
+        most = bool(re.search(r"\b(?:most|fewest|least)\b", before, re.IGNORECASE))
+        return (gaps or most) and self.takes(before)
+
     def _goes_on(self, before: str, part: str) -> bool:
         """Whether a clause only says more of the one before it."""
         if _COUNTED.match(before) and _COUNTS_ALSO.match(part):
             return True
+        if _HOW_MANY_OF_EACH.match(part) and words(before)[:1] in (["which"], ["what"]):
+            return self.takes(before)  # "which methods are there, and how many samples of each"
         if _OF_THAT.match(part) and superlative(before) and self.takes(before):
             return True
         return _RANKS.match(part) is not None and self.takes(before)
@@ -210,10 +229,13 @@ class Analysis:
         if re.search(r"`[^`]*`|\"", step):
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
+        asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):
                 return not others
-            return bool(superlative(step) or _DATA & set(words(step)))
+            said = set(re.findall(r"\w+", step))
+            named = any(c.name in said for c in self._frames[name].columns if "_" in c.name)
+            return bool(superlative(step) or _DATA & set(words(step)) or (named and not others))
         data = superlative(step) or _DATA & set(words(step))
         return bool(asks and data) and INSPECT in self.offers and not self._looked
 

@@ -6,6 +6,7 @@ means has to be in that query, too: see :func:`neglected_word`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
@@ -43,13 +44,14 @@ class Asked:
     or say yes and no; ``order``, ``superlative`` and ``ranked`` are of the superlative: its
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
     where several values of one column are named; ``contrasted`` is of these the column of yes and
-    no of which both are: "members and non-members".
+    no of which both are: "members and non-members". ``spans`` says that it asks from when to when.
     """
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.frame = reading.frame
         self.tokens = reading.tokens
+        self.spans = self._span()
         contrast = self._contrast()
         keys = [*self._keys(), *contrast]
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
@@ -120,6 +122,20 @@ class Asked:
     def near(self, index: int) -> set[str]:
         """The two words before one."""
         return {self.reading.word(index - 1), self.reading.word(index - 2)}
+
+    def _span(self) -> bool:
+        """Whether it asks from when to when there are rows: "between which dates"."""
+        date = self.frame.date
+        words = " ".join(self.reading.words)
+        for phrase in _SPANS if date else ():
+            match = re.search(rf"(?<!\S){phrase}(?!\S)", words)
+            if match is None:
+                continue
+            start = words[: match.start()].count(" ")
+            for token in self.tokens[start : start + match[0].count(" ") + 1]:
+                token.role, token.columns = "span", ()
+            return True
+        return False
 
     def _contrast(self) -> list[tuple[int, Key]]:
         """Where a column of yes and no is named with a negation and without one."""
@@ -211,6 +227,8 @@ class Asked:
                 continue
             before, after = self.reading.word(index - 1), self.reading.word(index + 1)
             ranked = adjective(after) is not None or after in UP | DOWN | {"rows", "row"}
+            if before == "which":
+                ranked = any(_is_superlative(t.word) for t in self.tokens[index:])
             if ranked or before in UP | DOWN | {"first", "last", "the"}:
                 token.role = "number"
                 return max(1, min(number, 50))
@@ -294,6 +312,21 @@ class Asked:
         wanted = "max" if order == "descending" else "min"
         fitting = [m for m in measures if wanted in parts_of(m)]
         return tuple(fitting[:1] or measures[:1])
+
+
+_DATES = r"(?:dates?|days?|months?|years?|time)"
+# Each asks for the first and the last time.
+_SPANS = (
+    rf"(?:between|over|across) (?:which|what) (?:two )?{_DATES}",
+    rf"from (?:when|(?:which|what) {_DATES}) (?:to|until|till) "
+    rf"(?:when|(?:which|what)(?: {_DATES})?)",
+    r"between when and when",
+    rf"(?:the )?(?:first|earliest) and (?:the )?(?:last|latest) {_DATES}",
+)
+
+
+def _is_superlative(word: str) -> bool:
+    return word in UP | DOWN or (word.endswith("est") and adjective(word) is not None)
 
 
 def order_of(descending: bool) -> Order:

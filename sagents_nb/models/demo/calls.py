@@ -21,6 +21,7 @@ from .words import (
     first_verb,
     groups,
     is_question,
+    own_verb,
     quoted,
     stem,
     stems,
@@ -35,6 +36,12 @@ Call = tuple[str, dict[str, Any]]
 _REWRITE = re.compile(r"^(?:update|refresh|rewrite|extend|redo|add)\b", re.IGNORECASE)
 _APPEND = re.compile(r"^(?:add|append)\b", re.IGNORECASE)
 _INTO = re.compile(r"\b(?:in|into|to|as|at)\s+(?:the\s+file\s+)?$", re.IGNORECASE)
+# "And pack the lamp": a verb and what it is about; the nouns of a list have no article.
+_AND_DOES = re.compile(
+    r"(?:,\s*(?:and\s+)?|\sand\s+)(?:then\s+)?([a-z]+)"
+    r"(?=\s+(?:the|an?|my|all|it|them|this|that|_{2,})(?:\s|$))",
+    re.IGNORECASE,
+)
 _LEANS = re.compile(
     r"^(?:by|per|for|in|on|across|only|with|what about|how about|which)\b|\b(?:same|instead)\b",
     re.I,
@@ -111,6 +118,17 @@ class Chooser:
         self.offers = offers
         self.facts = facts
         self.compose = compose
+
+    def apart(self, clause: str) -> list[str]:
+        """A clause as one for each verb that only a tool knows: "ship the lamp and pack it"."""
+        bare = QUOTED.sub(lambda match: "_" * len(match[0]), clause)
+        found, begin = [], 0
+        for match in _AND_DOES.finditer(bare):
+            verb = own_verb(match[1])
+            if verb and any(offer.is_meant_by(verb) for offer in self.offers):
+                found.append(clause[begin : match.start()])
+                begin = match.start(1)
+        return [*found, clause[begin:]]
 
     def offer(self, name: str) -> Offer | None:
         """The tool of that name."""

@@ -24,6 +24,12 @@ from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
 Rows = list[dict[str, Any]]
 
 TODOS = "write_todos"
+# How a notebook hands over a cell that failed.
+FAILED_CELL = re.compile(
+    r"(?:A cell|Cell \d+) of this notebook failed:\n\n(`{3,})python\n(.*?)\n?\1\n\n"
+    r"(`{3,})text\n(.*?)\n?\3\n\n(?:(.*?)\n\n)?Say in a sentence what was wrong",
+    re.DOTALL,
+)
 _LONGEST = 20_000  # characters of a task that are read, and of a result that is shown as it is
 _SHOWN = 600  # characters of a reason
 _RECENT = 200  # messages to look back for what a follow-up question is about
@@ -103,7 +109,8 @@ class Done(msgspec.Struct, frozen=True):
 class Talk:
     """A conversation, cut where the present task begins.
 
-    ``task`` is what people said since the last answer, and ``asked`` the same with the frames
+    ``task`` is what people said since the last answer, but for cells that were handed over to be
+    mended; ``newest`` is the last of it as a whole, and ``asked`` the same with the frames
     that a notebook describes after it; ``done`` are the calls since then, ``todos`` those that
     wrote the to-do list. ``earlier`` are the facts before, ``before`` what people said before,
     the newest first, ``turns`` the same, each with its facts, the oldest first; ``answered`` is
@@ -115,7 +122,9 @@ class Talk:
         begin = _begin(messages)
         said = [whole(m.text) for m in messages[begin:] if _is_of_person(m)]
         self.asked = "\n\n".join(said)
-        tasks = (described_apart(text)[0] for text in said)
+        self.newest = said[-1] if said else ""
+        told = (text for text in said if not FAILED_CELL.match(text.lstrip()))
+        tasks = (described_apart(text)[0] for text in told)
         self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
         answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
         self.answered = next((text for text in answers if text.strip()), "")

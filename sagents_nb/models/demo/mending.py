@@ -17,13 +17,8 @@ from collections.abc import Iterable
 import msgspec
 
 from .frames import frames_in
-from .history import Fact
+from .history import FAILED_CELL, Fact
 
-_ASKED = re.compile(
-    r"(?:A cell|Cell \d+) of this notebook failed:\n\n(`{3,})python\n(.*?)\n?\1\n\n"
-    r"(`{3,})text\n(.*?)\n?\3\n\n(?:(.*?)\n\n)?Say in a sentence what was wrong",
-    re.DOTALL,
-)
 _ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt|Warning))(?:: (.*))?$", re.M)
 _MEANT = re.compile(r"Did you mean: '([^']+)'")
 _LISTED = re.compile(r"^([A-Za-z_]\w*): ", re.MULTILINE)
@@ -58,7 +53,7 @@ class FailedCell(msgspec.Struct, frozen=True):
 
 def failed_cell(task: str) -> FailedCell | None:
     """The failed cell that a task hands over to be mended, None if it is no such task."""
-    match = _ASKED.match(task.lstrip())
+    match = FAILED_CELL.match(task.lstrip())
     if match is None:
         return None
     errors = _ERROR.findall(match[4])

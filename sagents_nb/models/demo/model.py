@@ -59,12 +59,14 @@ from .history import (
 )
 from .mending import FailedCell, failed_cell, mended, names_in
 from .questions import ABLE
-from .tools import Offer, best, conforms
+from .tools import TOOLS, Offer, best, conforms
 from .words import (
     PATH,
     STOP,
     THANKS,
     clauses,
+    is_code,
+    is_of_image,
     is_plan,
     is_question,
     is_talk,
@@ -161,7 +163,7 @@ class NextTurn(msgspec.Struct, frozen=True):
 def decide(request: ModelRequest) -> NextTurn:
     """The next turn of a conversation."""
     talk = Talk(request)
-    if cell := failed_cell(talk.task):
+    if cell := failed_cell(talk.newest):
         return _mending(cell, talk, [spec.name for spec in request.tools])
     if not request.tools and (text := without_tools(request, talk)):
         return NextTurn(text=text, number=talk.turn)
@@ -180,7 +182,8 @@ def _mending(cell: FailedCell, talk: Talk, tools: Sequence[str]) -> NextTurn:
 class Plan:
     """The steps of a task, and how far they have come.
 
-    ``facts`` are the results so far; ``unable`` says by step why nothing can be called.
+    ``facts`` are the results so far; ``unable`` says by step why nothing can be called, and
+    ``refused`` in a sentence each what is no step, as it takes a language model.
     ``sources`` are by step that writes a file those that find what it is to hold, none for what
     was found in an earlier turn; or why there is nothing to write.
     """
@@ -197,19 +200,24 @@ class Plan:
         self.wants_plan = False
         self.questions: list[str] = []
         self.left_out: list[str] = []
+        self.refused: list[str] = []
         self.sources: dict[str, list[str] | str] = {}
         self.steps = self._steps()
 
     def _steps(self) -> list[str]:
         steps: list[str] = []
-        for clause in self.analysis.steps(clauses(self.talk.task)):
+        parts = [part for clause in clauses(self.talk.task) for part in self.chooser.apart(clause)]
+        for clause in self.analysis.steps(parts):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             if STOP.match(clause):
                 steps.clear()
+                self.refused.clear()
             elif is_plan(clause):
                 self.wants_plan = True
             elif steps and (place := place_of(clause)) and self._writes_somewhere(steps[-1]):
                 steps[-1] = f"{steps[-1]} to {place}"
+            elif (why := self._why_not(clause)) and not style:
+                self.refused.append(why)
             elif not is_talk(clause) and not style:
                 steps.append(clause)
         steps = self._with_sources(steps)
@@ -222,6 +230,16 @@ class Plan:
         steps = [step for step in steps if step not in needless]
         self.left_out = steps[MAX_STEPS:]
         return steps[:MAX_STEPS]
+
+    def _why_not(self, clause: str) -> str:
+        """Why a clause is no step, as a sentence, "" if it is one."""
+        fitting = self.chooser.fitting(clause)[:1]
+        own = [o for o in fitting if o.name not in TOOLS and "write" not in o.groups]
+        if own or not (is_code(clause) or is_of_image(clause)):
+            return ""
+        no = "I write no code" if is_code(clause) else "I read no images"
+        how = " with `%agent model PROVIDER:NAME`" if self.analysis.available else ""
+        return f"I am a planner without a language model, and {no}: choose a model that does{how}."
 
     def _is_for(self, question: str, tools: Collection[str]) -> bool:
         """Whether a question only says what is asked of these tools.
@@ -486,6 +504,7 @@ def answer(plan: Plan) -> str:
     for step in dict.fromkeys(plan.steps):
         facts = plan.facts_of(step)
         said += [plan.analysis.reply(step, facts)] if step in plan.of_frames else _of(facts, plan)
+    said += plan.refused
     unable = {i: why for i, why in plan.unable.items() if plan.steps[i] not in plan.of_frames}
     for index, reason in unable.items():
         said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?'))}”: {reason}.")

@@ -37,7 +37,7 @@ Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour
 Order = Literal["", "descending", "ascending"]
 Wants = Literal["", "first", "share", "growth", "compare", "difference"]
 Part = Literal["", "year", "month", "quarter", "day"]
-Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in"]
+Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in", "missing"]
 
 SHOWN = 20  # rows of a result that are asked for
 
@@ -61,8 +61,9 @@ class Key(msgspec.Struct, frozen=True):
 class Condition(msgspec.Struct, frozen=True):
     """What rows have to be: ``part`` is what counts of a date, "" for all of it.
 
-    The value of "in" is a tuple of those that are allowed. One with a statistic is compared with
-    that of its column, of all rows or of those of the time that is said; its value is None.
+    The value of "in" is a tuple of those that are allowed; "missing" has none. One with a
+    statistic is compared with that of its column, of all rows or of those of the time that is
+    said; its value is None.
     """
 
     column: str
@@ -151,9 +152,12 @@ def evaluate(query: Query, frame: Frame) -> list[Row] | None:
             return [{"rows": len(gaps)}]
         case "values":
             return _counted(rows, query.measures[0])
+        case "range" if query.by:
+            return _spans(query, rows) if columns[query.measures[0]].iso else None
         case "range" if not columns[query.measures[0]].dated or columns[query.measures[0]].iso:
             held = [r[query.measures[0]] for r in rows if r[query.measures[0]] is not None]
-            return [{"first": min(held), "last": max(held)}] if held else []
+            ends = [{"first": min(held), "last": max(held)}] if held else []
+            return [{**end, **_count_of(query, rows)} for end in ends]
         case "correlation" if len(query.measures) == 2:
             return [{"correlation": _correlation(rows, *query.measures)}]
     return None
@@ -204,9 +208,12 @@ def _from_statistics(query: Query, frame: Frame) -> list[Row] | None:
         column = frame.column(named)
         rows: list[Row] = [{named: column.typed(v), "count": n} for v, n in values.items()]
         return _ordered(rows, "count", query) if query.kind == "aggregate" else rows
+    if query.kind == "range" and query.by:
+        return None
     if query.kind == "range":
         ends = [_statistic(end, query.measures[0], frame) for end in ("min", "max")]
-        return None if None in ends else [{"first": ends[0], "last": ends[1]}]
+        counted = {"count": frame.size} if query.statistic == "count" else {}
+        return None if None in ends else [{"first": ends[0], "last": ends[1], **counted}]
     if query.kind != "aggregate" or query.by or not query.measures:
         return None
     row = {m: _statistic(query.statistic, m, frame) for m in query.measures}
@@ -263,6 +270,8 @@ def _period(value: Any, period: str) -> Any:
 
 def _holds(condition: Condition, row: Row) -> bool:
     value = row[condition.column]
+    if condition.operator == "missing":
+        return value is None
     if value is None:
         return condition.operator == "!="
     match condition.part:
@@ -380,6 +389,22 @@ def _ends(query: Query, rows: Sequence[Row]) -> list[Row]:
     return [row for row in found if None not in row.values()] if first != last else []
 
 
+def _count_of(query: Query, rows: Sequence[Row]) -> Row:
+    """How many rows there are, where a range is to tell it."""
+    return {"count": len(rows)} if query.statistic == "count" else {}
+
+
+def _spans(query: Query, rows: Sequence[Row]) -> list[Row]:
+    """Of each group how many rows it has, and the first and the last value of them."""
+    found: list[Row] = []
+    for held, members in _groups(query.by, rows).items():
+        values = [row[query.measures[0]] for row in members if row[query.measures[0]] is not None]
+        ends = {"first": min(values), "last": max(values)} if values else {}
+        labels = {key.label: v for key, v in zip(query.by, held, strict=True)}
+        found.append({**labels, "count": len(members), **ends})
+    return found
+
+
 def joined(query: Query, frame: Frame) -> bool:
     """Whether a growth is told of groups of several rows, and not row by row."""
     return bool(query.by) and not frame.is_key(query.by[0].column)
@@ -457,6 +482,8 @@ class _Code:
             column = f"{self.dates(condition.column)}.dt.{condition.part}"
         elif self.frame.column(condition.column).dated:
             column = self.dates(condition.column)
+        if condition.operator == "missing":
+            return f"{column}.isna()"
         if condition.operator == "in":
             return f"{column}.isin({list(condition.value)!r})"
         return f"{column} {condition.operator} {value}"
@@ -534,8 +561,14 @@ class _Code:
                 return [f"[{list(query.measures)!r}]", ".isna().any(axis=1).sum()"]
             case "values":
                 return [f"[{first!r}].value_counts()", f".head({10 * SHOWN})", ".to_csv()"]
+            case "range" if query.by:
+                keys = [repr(key.label) for key in query.by]
+                by = keys[0] if len(keys) == 1 else f"[{', '.join(keys)}]"
+                ends = ".agg(count='size', first='min', last='max')"
+                return [f".groupby({by})[{first!r}]", ends, ".to_csv()"]
             case "range" if self.frame.column(first).dated:
-                return [".agg(['min', 'max'])", ".to_csv(header=False)"]
+                ends = "['min', 'max', 'size']" if query.statistic == "count" else "['min', 'max']"
+                return [f".agg({ends})", ".to_csv(header=False)"]
             case "range":
                 return [f"[{first!r}].agg(['min', 'max'])", ".to_csv(header=False)"]
             case "growth":
@@ -582,6 +615,11 @@ class _Code:
         elif query.kind == "correlation":
             one, other = query.measures
             inner = [f"{rows}[{list(query.measures)!r}].corr().loc[{one!r}, {other!r}]"]
+        elif query.kind == "range" and query.by:
+            first = query.measures[0]
+            if not self.frame.column(first).is_time:
+                rows += f".assign(**{{{first!r}: {self.dates(first)}}})"
+            inner = [rows, *self.steps()]
         elif query.kind == "range" and self.frame.column(query.measures[0]).dated:
             text = f"{rows}[{query.measures[0]!r}]"
             if not self.frame.column(query.measures[0]).is_time:
@@ -601,14 +639,22 @@ def _plot(query: Query, frame: Frame) -> str:
     rows, first = pieces.rows(), query.measures[0] if query.measures else ""
     title = title_of(query, frame)
     options = f"title={title!r}, ax=plt.subplots(figsize=(8, 4))[1]"
-    kind = "" if query.chart in ("", "line") else f"kind={query.chart!r}, "
-    if query.chart == "hist":
+    # A line alone shows no point with a gap on both sides.
+    kind = "marker='.', " if query.chart in ("", "line") else f"kind={query.chart!r}, "
+    if query.chart == "hist" and query.by:
+        told = f"column={first!r}, by={query.by[0].column!r}, bins=20, sharex=True"
+        steps = [rows, f".hist({told}, figsize=(8, 6))"]
+    elif query.chart == "hist":
         steps = [rows, f"[{first!r}]", f".plot(kind='hist', bins=20, xlabel={first!r}, {options})"]
     elif query.chart == "scatter":
         x, y = query.measures[:2]
         steps = [rows, f".plot(kind='scatter', x={x!r}, y={y!r}, {options})"]
     elif query.chart == "box":
-        by = f"by={query.by[0].column!r}, " if query.by else ""
+        made = {key.label: pieces.period(key) for key in query.by if key.period}
+        if made and not query.where:  # else they are chosen with the rows
+            rows += f".assign({', '.join(f'{name}={text}' for name, text in made.items())})"
+        labels = [key.label for key in query.by]
+        by = f"by={(labels if labels[1:] else labels[0])!r}, " if labels else ""
         steps = [rows, f".boxplot(column={first!r}, {by}ax=plt.subplots(figsize=(8, 4))[1])"]
     elif len(query.by) == 2 and not any(key.period for key in query.by):
         x, group = (key.column for key in query.by)
@@ -661,7 +707,7 @@ def title_of(query: Query, frame: Frame) -> str:
     """What a plot is about."""
     by = " and ".join(key.label for key in query.by)
     if query.chart == "hist":
-        text = f"{query.measures[0]} of {frame.name}"
+        text = f"{query.measures[0]} of {frame.name}{f' by {by}' if by else ''}"
     elif query.chart == "scatter":
         text = f"{query.measures[1]} against {query.measures[0]}"
     elif (
@@ -680,9 +726,11 @@ def result(query: Query, text: str, frame: Frame) -> list[Row]:
     lines = text.strip().splitlines()
     if not query.by and query.kind in ("aggregate", "missing", "correlation"):
         return _single(query, lines)
-    if query.kind == "range":
-        ends = [pair[1] for pair in csv.reader(lines[-2:]) if len(pair) == 2]
-        return [{"first": as_number(ends[0]), "last": as_number(ends[1])}] if ends[1:] else []
+    if query.kind == "range" and not query.by:
+        pairs = dict(pair for pair in csv.reader(lines) if len(pair) == 2)
+        named = {"first": "min", "last": "max", "count": "size"}
+        ends = {name: as_number(pairs[told]) for name, told in named.items() if told in pairs}
+        return [ends] if {"first", "last"} <= set(ends) else []
     names = {*(c.name for c in frame.columns), *(key.label for key in query.by)}
     while lines and next(csv.reader(lines[:1]))[0] not in names:
         lines = lines[1:]

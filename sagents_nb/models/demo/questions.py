@@ -50,6 +50,7 @@ ABLE = (
     "data frame, and tell its shares, growth, different and missing values"
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_PANELS = 12  # histograms beside each other
 _UNITS = word_set("units unit quantity qty sold bought")
 _COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
@@ -106,7 +107,8 @@ class _Question(Asked):
         if neglected := neglected_word(self, found):
             return f"I cannot tell what “{neglected}” asks for here"
         assumed = self.reading.assumed
-        if assumed and found.kind in ("summary", "show", "shape", "plot"):
+        counts = found.kind == "plot" and found.statistic == "count" and not found.measures
+        if assumed and found.kind in ("summary", "show", "shape", "plot") and not counts:
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
         yes_no = self.reading.word(0) in YES_NO and not self._chooses()
         return replace(found, yes_no=yes_no, assumed=assumed)
@@ -120,6 +122,8 @@ class _Question(Asked):
         without = self._without()
         if says(PLOT):
             return self._plotted()
+        if self.spans:
+            return self._spanned(where)
         in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
         dated = frame_date.name in self.named if (frame_date := self.frame.date) else False
         if says({"gaps"}) and frame_date and (dated or says(in_time)):
@@ -127,6 +131,8 @@ class _Question(Asked):
         if without or says(MISSING):
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
+            if self.by:
+                return self._missing_of_groups(where)
             if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
                 return "I tell which share of all the rows lacks a value of one column, or any"
             return Query("missing", columns, "count" if rows else "sum", where=where)
@@ -229,13 +235,38 @@ class _Question(Asked):
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
         return "or" in self.reading.words and "than" not in self.reading.words
 
+    def _spanned(self, where: tuple[Condition, ...]) -> Query | str:
+        """The first and the last date and how many rows there are, be it of each group."""
+        date, counts = self.frame.date, self.reading.says(COUNT)
+        others = [name for name in self.named if date is None or name != date.name]
+        by = tuple(key for key in self.by if date is None or key.column != date.name)
+        if date is None or others or len(by) < len(self.by) or self.order or self.statistic:
+            return "I tell how many rows there are and between which dates, and nothing beside"
+        statistic: Statistic = "count" if counts or by else "mean"
+        return Query("range", (date.name,), statistic, by, where)
+
+    def _missing_of_groups(self, where: tuple[Condition, ...]) -> Query | str:
+        """How many rows of each group have no value of a column, or which share of them."""
+        if len(self.named) != 1 or self.named[0] in {key.column for key in self.by}:
+            return "I tell of groups how many of their rows lack a value of one column"
+        that = (Condition(self.named[0], "missing", None),)
+        if self.order or self.compared:
+            return "I tell missing values of all groups, and rank none by them"
+        for token in self.tokens:
+            if not token.role and token.word in MISSING:
+                token.role = "condition"
+        if self.reading.says(SHARE):
+            return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
+        return Query("aggregate", (), "count", self.by, where, "descending", that=that)
+
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""
         for index, token in enumerate(self.tokens):
             if token.role or token.word not in ("no", "without"):
                 continue
             following = self.tokens[index + 1 : index + 3]
-            if self.reading.says(COUNT) and any(t.role == "column" for t in following):
+            counts = self.reading.says(COUNT | SHARE)
+            if counts and any(t.role == "column" for t in following):
                 token.role = "negation"
                 return True
         return False
@@ -316,6 +347,8 @@ class _Question(Asked):
             return Query("plot", numbers[:1], where=where, chart="hist")
         if chart == "hist" and by and not numbers:
             chart = "bar"
+        if chart == "hist" and by and (why := self._why_no_histograms(by)):
+            return why
         if chart == "box" and numbers:
             return Query("plot", numbers[:1], by=by, where=where, chart="box")
         label = next((c for c in frame.columns if not c.numeric and frame.is_key(c.name)), None)
@@ -330,6 +363,8 @@ class _Question(Asked):
                 return "there is no column of numbers to plot"
         # The time goes along the axis, and groups are lines of their own.
         by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
+        if chart == "pie" and len(by) == 2:
+            return "I draw the pieces of one column in a pie"
         if len(by) == 2 and numbers and self.default(numbers) == "sum":
             by = (self._by_month(by[0]), by[1])
         statistic: Statistic = "count"
@@ -339,6 +374,16 @@ class _Question(Asked):
             statistic = self.statistic or ("mean" if plain else self.default(numbers))
         chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
         return Query("plot", numbers, statistic, by, where, chart=chart)
+
+    def _why_no_histograms(self, by: Sequence[Key]) -> str:
+        """Why there is not one histogram for each group, "" if there is."""
+        if len(self.numbers) > 1 or len(by) > 1 or by[0].period:
+            return "I draw one histogram, or one for each value of one column"
+        column = self.frame.column(by[0].column)
+        many = column.different or len(column.values)
+        if not many or many > _PANELS:
+            return f"`{column.name}` has more values than {_PANELS} histograms show"
+        return ""
 
     def _by_month(self, key: Key) -> Key:
         """The key by months where a line of each group would have gaps on most days."""
@@ -653,6 +698,8 @@ class _Question(Asked):
             return Query("shape")
         if self.statistic in ("mean", "median"):
             return self._aggregate(where) if numbers else "I cannot tell which column is meant"
+        if order and self.ranked and not numbers:
+            return f"I tell how many there are, or what is {self.superlative}, and not both at once"
         wants: Wants = "first" if order else ""
         chosen: Order = order or ("descending" if by and not by[0].period else "")
         many = self._after_many()
@@ -760,7 +807,8 @@ class _Question(Asked):
             others = tuple(key for key in by if not frame.column(key.column).dated)
             return replace(rows, by=others)
         if not by:
-            asked = self.top or self.rank > 1 or says(_WHICH - {"what"} | {"row"}) or self.statistic
+            asks = says(_WHICH - {"what"} | {"row"}) or self._ranks_rows()
+            asked = asks or self.rank > 1 or self.statistic
             keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
             plain = Query("aggregate", measures, extreme, (), where)
             return rows if asked or keyed else plain
@@ -777,6 +825,12 @@ class _Question(Asked):
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _ranks_rows(self) -> bool:
+        """Whether rows are asked for: so many of them, or "the warmest sample"."""
+        nouns = [i + 1 for i, token in enumerate(self.tokens) if token.role == "superlative"]
+        named = any(self.reading.names_rows(self.reading.word(i)) for i in nouns)
+        return self.top is not None or (named and self.tokens[nouns[-1]].role == "")
 
     def _counts_things(self, name: str) -> bool:
         """Whether the superlative is one of how many: "the most rides" are so in all."""

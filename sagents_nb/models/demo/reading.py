@@ -32,6 +32,7 @@ from .data_words import (
     MISSING,
     MORE,
     NEGATIONS,
+    NUMBERS,
     ORDINAL_NAMES,
     ORDINALS,
     PERIODS,
@@ -193,8 +194,11 @@ class Reading:
                 # "Which cities" in a frame of that name asks for its column of cities.
                 before = self.word(index - 1)
                 column = before == "which" and any(stem(n) == stem(token.word) for n in names)
-                measured = ticked or before in STATISTICS or before in UP | DOWN
-                column = column or (measured and token.word in names)
+                lead = self.word(index - 2) if before.isdigit() or before in NUMBERS else before
+                measured = lead in STATISTICS or lead in UP | DOWN  # "total tips", "top 3 tips"
+                column = column or ((ticked or measured) and token.word in names)
+                alike = any(stem(n) == stem(token.word) for n in names)
+                column = column or (measured and lead not in ("most", "fewest") and alike)
                 token.role = "" if column else "frame"
             elif token.text.startswith("`") and token.text.strip("`") in names:
                 token.role, token.columns = "column", (token.text.strip("`"),)
@@ -270,6 +274,8 @@ class Reading:
         plural = len(words) == 1 and words[0] != column.name.lower()
         if plural and self.frame.numbers_rows(column.name):
             return 0  # "how many runs" counts the rows that a column numbers
+        if len(words) == 1 and _is_done(column, words[0]):
+            return 0  # samples are rows, of which a column says when they were sampled
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -714,6 +720,8 @@ class Reading:
             named = parts_of(column.name)
             if "id" in named or self.frame.is_key(column.name):
                 parts += named
+            if _is_done(column, word):
+                return True
         return any(fit_of(part, word) for part in parts if len(part) > 2)
 
     def _entity(self, index: int) -> bool:
@@ -734,6 +742,14 @@ class Reading:
         after_value = bool(heads) and heads[-1] in ("value", "condition")
         shared = before[-1:] == ["of"] and before[-2:-1] and before[-2] in SHARE | {"number"}
         return bool(before) and (before[-1] in ("many", "which") or after_value or bool(shared))
+
+
+def _is_done(column: Column, word: str) -> bool:
+    """Whether a column says of what a noun names that it was done: "sampled" of samples."""
+    part = column.name.lower()
+    if not column.dated or not part.endswith("ed"):
+        return False
+    return word.removesuffix("s") in (part[:-1], part[:-2])
 
 
 def _splitter(frame: Frame) -> re.Pattern[str]:

@@ -28,8 +28,13 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     said = _placed(query, list(rows), frame) if query.rank > 1 else _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     said += _gaps_of_others(query, frame)
+    return said + _taken(query, frame)
+
+
+def _taken(query: Query, frame: Frame) -> str:
+    """Which words of the question were taken for the rows, "" without any."""
     names = listed([f"“{word}”" for word in dict.fromkeys(query.assumed)])
-    return f"{said}\n\nI took {names} for the rows of `{frame.name}`." if names else said
+    return f"\n\nI took {names} for the rows of `{frame.name}`." if names else ""
 
 
 def _placed(query: Query, rows: list[Row], frame: Frame) -> str:
@@ -67,9 +72,12 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
             return _missing(query, rows, frame)
         case "values":
             return _values(query, rows, frame)
+        case "range" if query.by:
+            return _spans(query, rows)
         case "range":
             first, last = (_value(rows[0][end]) for end in ("first", "last"))
-            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}."
+            counted = f", in {_many(rows[0]['count'], 'row')}" if "count" in rows[0] else ""
+            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}{counted}."
         case "correlation":
             return _correlation(query, rows[0], frame)
         case "rows":
@@ -85,12 +93,31 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
 
 
+def _spans(query: Query, rows: Sequence[Row]) -> str:
+    """Of each group how many rows it has and from when to when, as a table."""
+    by = " and ".join(f"`{key.label}`" for key in query.by)
+    names = [key.label for key in query.by]
+    cells: list[Row] = [
+        {
+            **{name: _label(row[name]) for name in names},
+            "rows": row["count"],
+            **{end: _value(row[end]) if row.get(end) else "" for end in ("first", "last")},
+        }
+        for row in rows
+    ]
+    lead = f"The number of rows by {by}{_where(query)}, and their first and last"
+    return f"{lead} `{query.measures[0]}`:\n\n{markdown_table(cells, 50)}"
+
+
 def plotted(query: Query, frame: Frame) -> str:
     """What a plot shows."""
     kind = {"": "line plot", "hist": "histogram", "scatter": "scatter plot", "bar": "bar chart"}
     title = title_of(query, frame)
     name = kind.get(query.chart, f"{query.chart} plot")
-    return f"The {name} shows: {title[:1].lower() + title[1:]}{_where(query)}."
+    several = query.chart == "hist" and query.by
+    shows = f"{name}s show" if several else f"{name} shows"
+    said = f"The {shows}: {title[:1].lower() + title[1:]}{_where(query)}."
+    return said + _taken(query, frame)
 
 
 def shape(frame: Frame) -> str:
@@ -277,6 +304,8 @@ def _part(value: Any, part: str) -> str:
 
 def _condition(condition: Condition, timed: bool) -> str:
     """What a row has to be; ``timed`` says that an average is one of the time that is said."""
+    if condition.operator == "missing":
+        return f"no `{condition.column}`"
     sign = _SIGNS.get(condition.operator, "")
     if condition.statistic:
         name = "average" if condition.statistic == "mean" else condition.statistic
@@ -762,7 +791,7 @@ def _telling(query: Query, frame: Frame) -> str:
 
 def _kept(query: Query, frame: Frame) -> list[str]:
     """The columns that tell a row from others: what names it, and some more."""
-    fixed = {c.column for c in query.where}
+    fixed = {c.column for c in query.where if c.operator == "==" and c.part in ("", "day")}
     years = [c for c in frame.columns if c.numeric and "year" in parts_of(c.name)]
     others = [c for c in frame.columns if not c.numeric or c in years]
     others = [c for c in others if c.name not in fixed]

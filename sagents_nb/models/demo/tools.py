@@ -24,10 +24,26 @@ from .words import (
     words,
 )
 
+# Those of a notebook.
+TOOLS = (
+    "inspect_variables",
+    "show_frame",
+    "run_python",
+    "plot",
+    "read_cell",
+    "last_error",
+    "insert_cell",
+)
 ENOUGH = 4.0
 FILE_WORDS = frozenset({"fil", "it", "report", "not"})  # the stems of file, report and notes
 
 _PLACES = FILE_WORDS | {stem(word) for word in ("folder", "directory", "documents", "everything")}
+# Errors that statistics have, of which no cell failed.
+_ERRORS = re.compile(
+    r"\b(?:(?:standard|mean|squared|square|absolute|percentage|relative|sampling)[ -])+errors?\b|"
+    r"\bmargins? of error\b|\berror bars?\b",
+    re.IGNORECASE,
+)
 _ORDERS = {stem(word) for word in ("first", "last", "new", "all")}  # they say nothing of a tool
 
 
@@ -88,6 +104,10 @@ class Offer:
         # The first sentence says what a tool does; the rest mentions other tools, too.
         return stems(re.split(r"(?<=[.:])\s", self.description, maxsplit=1)[0])
 
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text says its whole name, as words."""
+        return re.search(rf"\b{self.name.replace('_', '[ _]')}\b", text, re.IGNORECASE) is not None
+
     def is_meant_by(self, verb: str) -> bool:
         """Whether its name holds a verb, or its description begins with it."""
         begins = words(self.description)[:1]
@@ -109,7 +129,7 @@ class Offer:
         """How well this tool fits a clause; below ``ENOUGH`` it does not."""
         if re.search(rf"\b{re.escape(self.name)}\b", clause) and "_" in self.name:
             return 100.0
-        bare = unquoted(PATH.sub(" ", clause))
+        bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", clause)))
         said = stems(bare)
         verb = groups([stem(first_verb(bare))])
         asked = groups(said) if verb != {"write"} else verb
@@ -155,14 +175,19 @@ def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     """The tools that fit a clause, the best first.
 
     A verb that only tools know says more than what else looks like one: 'Ship it with the note "x"'
-    notes nothing where a tool ships.
+    notes nothing where a tool ships. And a tool that is named comes before those of a notebook.
     """
     offers, verb = list(offers), own_verb(unquoted(clause))
     if verb and any(offer.is_meant_by(verb) for offer in offers):
         offers = [o for o in offers if o.is_meant_by(verb) or not o.groups & ACTS]
     scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
     fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
-    return [offer for _, _, offer in fitting]
+    found = [offer for _, _, offer in fitting]
+    bare = unquoted(PATH.sub(" ", clause))
+    named = [offer for offer in found if offer.name not in TOOLS and offer.is_named_in(bare)]
+    if named and found[0].name in TOOLS:
+        return [*named, *(offer for offer in found if offer not in named)]
+    return found
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -143,6 +143,16 @@ DELEGATES = re.compile(
     r"(?:[\w-]+\s+)?(?:helper|sub-?agent|agent|assistant|colleague|worker)\b)",
     re.IGNORECASE,
 )
+# What takes a language model to write, or eyes to see.
+_CODE = re.compile(
+    r"^(?:write|create|make|implement|define|generate|give|code|add|insert)\s+(?:me\s+|us\s+)?"
+    r"(?:(?:an?|some|another)\s+)?(?:(?!the\b)[\w-]+\s+){0,3}?"
+    r"(?:functions?|class(?:es)?|methods?|scripts?|programs?|decorators?|tests?|regex|lambda|"
+    r"generator|loop|module|code|snippet|algorithm)\b"
+    r"(?=\s*(?:$|[,.:/]|(?:that|which|to|for|of|in|with|called|named|\w+ing)\b))",
+    re.IGNORECASE,
+)
+_IMAGE = re.compile(r"\battached image \d+ \(")
 THANKS = re.compile(r"^(?:thanks?(?:\s+you)?|great|nice|cool)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"^(?:what can you do|who are you|what are you|help|please)\W*$", re.IGNORECASE)
 _TALK = re.compile(
@@ -255,6 +265,20 @@ def is_question(text: str) -> bool:
 def is_plan(text: str) -> bool:
     """Whether a clause only asks for a plan."""
     return bool(_PLAN.match(_LEAD.sub("", text.strip())))
+
+
+def is_code(text: str) -> bool:
+    """Whether a clause asks for code to be written, and gives none itself.
+
+    >>> is_code("Write a function that computes the mean"), is_code("write the code to /x.py")
+    (True, False)
+    """
+    return bool(_CODE.match(text)) and not re.search(r"[\"“]", text)
+
+
+def is_of_image(text: str) -> bool:
+    """Whether a clause is about an image that a notebook attaches."""
+    return bool(_IMAGE.search(text))
 
 
 def is_talk(text: str) -> bool:
