@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
 from ...errors import SagentsError
@@ -31,6 +29,7 @@ from .bodies import (
     ThreadsReply,
     ToolReply,
     UsageReply,
+    moment,
 )
 from .call import Call
 
@@ -107,13 +106,9 @@ def _blueprint(kept: KeptBlueprint) -> BlueprintReply:
         model=blueprint.model,
         config=blueprint.config,
         version=kept.version,
-        created_at=_moment(kept.created_at),
-        updated_at=_moment(kept.updated_at),
+        created_at=moment(kept.created_at),
+        updated_at=moment(kept.updated_at),
     )
-
-
-def _moment(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
 
 
 def threads(call: Call) -> ThreadsReply:
@@ -143,7 +138,7 @@ def approvals(call: Call) -> ApprovalsReply:
                 thread_id=record.id,
                 agent_type=record.type,
                 title=record.title,
-                since=_moment(waiting[record.id].at),
+                since=moment(waiting[record.id].at),
                 tools=list(waiting[record.id].asks),
             )
             for record in call.hub.threads(agency)
@@ -188,5 +183,5 @@ def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
         title=record.title,
         status=standing.status,
         reason=standing.reason,
-        since=_moment(standing.at),
+        since=moment(standing.at),
     )

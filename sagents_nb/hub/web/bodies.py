@@ -50,6 +50,11 @@ class Reply(msgspec.Struct, kw_only=True, rename="camel"):
     """What a request is answered."""
 
 
+def moment(at: datetime | None) -> str | None:
+    """A moment as replies have it."""
+    return None if at is None else at.isoformat()
+
+
 class ErrorReply(Reply):
     """Why nothing was done: one sentence that names the thing and the next step."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from .bodies import (
     ScheduleRunsReply,
     SchedulesReply,
     VariablesReply,
+    moment,
 )
 from .call import Call
 
@@ -94,7 +94,7 @@ def _seen(kept: KeptSchedule) -> ScheduleReply:
         agent_type=schedule.agent_type,
         input=schedule.input,
         type=schedule.type,
-        run_at=_moment(schedule.run_at),
+        run_at=moment(schedule.run_at),
         cron=schedule.cron,
         interval_ms=None if schedule.interval is None else schedule.interval * 1_000,
         timezone=schedule.timezone,
@@ -103,8 +103,8 @@ def _seen(kept: KeptSchedule) -> ScheduleReply:
         status=kept.status,
         created_at=kept.created_at.isoformat(),
         updated_at=kept.updated_at.isoformat(),
-        last_run_at=_moment(kept.last_at),
-        next_run_at=_moment(kept.next_at),
+        last_run_at=moment(kept.last_at),
+        next_run_at=moment(kept.next_at),
     )
 
 
@@ -117,13 +117,9 @@ def _run(run: ScheduleRun) -> ScheduleRunReply:
         retry_count=max(0, run.attempts - 1),
         error=run.error,
         scheduled_at=run.scheduled_at.isoformat(),
-        started_at=_moment(run.started_at),
-        completed_at=_moment(run.ended_at),
+        started_at=moment(run.started_at),
+        completed_at=moment(run.ended_at),
     )
-
-
-def _moment(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
 
 
 def variables(call: Call) -> VariablesReply:
