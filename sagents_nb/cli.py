@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -21,6 +22,9 @@ from .project import command as project
 from .session import Session
 from .text import said_by, whole
 from .transcript import one_line, visible
+
+SHORTEST_TOKEN = 32
+"""Characters of the token of a hub."""
 
 
 @kinds.checked
@@ -133,7 +137,10 @@ def _system(place: str | None) -> Any:
 
 
 def _token() -> str | None:
-    """The token in the file that $SAGENTS_HUB_TOKEN_FILE names, which is removed."""
+    """The token in the file that $SAGENTS_HUB_TOKEN_FILE names, which is removed where it can be.
+
+    One that a service manager gives, as systemd's LoadCredential does, is not ours to remove.
+    """
     path = os.environ.pop("SAGENTS_HUB_TOKEN_FILE", None)
     if path is None:
         return None
@@ -142,9 +149,12 @@ def _token() -> str | None:
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
                 raise ConfigurationError(f"Others can read {path}; chmod 600 it first.")
             token = file.read().strip()
-        os.unlink(path)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise ConfigurationError(f"The token in {path} cannot be read: {error}.") from None
+    if len(token) < SHORTEST_TOKEN:
+        raise ConfigurationError(f"The token in {path} has not {SHORTEST_TOKEN} characters.")
+    with contextlib.suppress(OSError):
+        os.unlink(path)
     return token
 
 

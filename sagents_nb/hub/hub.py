@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import msgspec
 import sqlalchemy as sql
@@ -49,6 +49,9 @@ _WORKERS = 4
 MOST_ATTEMPTS = 3
 """How often a run is gone on with after an end of the process, without getting to an end itself."""
 
+MOST_OPEN = 500
+"""Threads after which those that rest are forgotten, until somebody asks for them."""
+
 RESTS_AFTER = 300.0
 """Seconds after which a thread that nobody needs lets its conversation go."""
 
@@ -68,6 +71,15 @@ _NAMES = kinds.Kind(
 
 def _is_ascii(value: Any) -> bool:
     return isinstance(value, str) and value.isascii()
+
+
+class TooManyRuns(SagentsError):
+    """As many runs are active as a hub takes."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"{most} runs are active, as many as this hub takes; try again when one has ended."
+        )
 
 
 class Hub:
@@ -112,7 +124,8 @@ class Hub:
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._naming = threading.Lock()
         self._key: bytes | None = None
-        self._closed = False
+        self._guests: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
+        self._closed = self._recovers = False
         self._keeping = threading.Lock()
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
@@ -208,6 +221,9 @@ class Hub:
         []
         >>> hub.close()
         """
+        for guest, id in tuple(self._guests.items()):
+            if id == agency.id:
+                guest.close("its agency is deleted")
         for record in self.threads(agency):
             self.delete_thread(agency, record.id)
         self._run(agencies.delete, agency)
@@ -483,6 +499,11 @@ class Hub:
             with self._lock:
                 if not self._closed:
                     self._live[id] = live
+            if self._recovers and live.was_cut_off:
+                self._go_on(agency, live)
+                self._stopped(agency, live)
+            if len(self._live) > MOST_OPEN:
+                self._workers.submit(self._let_go)
             if self._closed:
                 live.close("the hub ends")
         if self._closed:
@@ -516,8 +537,31 @@ class Hub:
     def _values(self, agency: Agency) -> dict[str, Any]:
         return resolved(self._run(variables.listed, agency.id), self.environment)
 
+    @kinds.checked(most=kinds.whole(1))
+    def guest(self, agency: Agency, type: str, most: int) -> Session:
+        """A conversation that is kept nowhere, with an agent of the ``agency``; None are begun.
+
+        Those that are open count as active runs, and end with their agency. Raises
+        :class:`TooManyRuns` where ``most`` are active, and what :meth:`agent` raises.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> with hub.guest(agency, "guide", 32) as session:
+        ...     hub.active_runs()
+        1
+        >>> hub.close()
+        """
+        agent = self.agent(agency, type)
+        with self._lock:
+            if self.active_runs() >= most:
+                raise TooManyRuns(most)
+            session = Session(agent, inactivity_timeout=None)
+            self._guests[session] = agency.id
+        return session
+
     def active_runs(self) -> int:
-        """How many threads run now, here.
+        """How many threads run now, here, and guests there are.
 
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> hub = Hub(AgentSystem("demo"), "sqlite://")
@@ -525,7 +569,8 @@ class Hub:
         0
         >>> hub.close()
         """
-        return sum(each.session.status == "running" for each in tuple(self._live.values()))
+        guests = sum(each.status != "closed" for each in tuple(self._guests))
+        return guests + sum(each.session.status == "running" for each in tuple(self._live.values()))
 
     @kinds.checked(variables=kinds.of(Mapping[str, Any]))
     def set_variables(self, agency: Agency, thread: Thread, variables: Mapping[str, Any]) -> None:
@@ -716,7 +761,8 @@ class Hub:
     def recover(self) -> int:
         """Go on with what an end of a process cut off; how many runs.
 
-        That is done at the start of the hub, and what another process has is left alone. After
+        That is done at the start of the hub, and what another process has is left alone: when that
+        one has ended, and somebody asks here for a thread of it, it is gone on with then. After
         :data:`MOST_ATTEMPTS` a run is left to people: it is paused. What may have run, and nobody
         knows, waits for people at once.
 
@@ -727,11 +773,14 @@ class Hub:
         >>> hub.close()
         """
         count = 0
+        self._recovers = True
         for agency in self.agencies():
             for id in self._run(agencies.cut_off, agency):
                 try:
                     thread = self.thread(agency, id)
-                    count += self._go_on(agency, thread)
+                    if not thread.went_on:  # of what a crash cut off nothing may have been told
+                        self._go_on(agency, thread)
+                    count += thread.went_on
                     self._stopped(agency, thread)
                 except Owned:
                     continue  # it is at work elsewhere
@@ -739,12 +788,20 @@ class Hub:
                     logger.warning("Thread %s could not be gone on with: %s", id, error)
         return count
 
-    def _go_on(self, agency: Agency, thread: Thread) -> bool:
+    def _go_on(self, agency: Agency, thread: Thread) -> None:
         attempts = thread.record.attempts
-        if attempts >= MOST_ATTEMPTS:
-            return False
-        self._keep(agency, thread, attempts=attempts + 1)
-        return thread.go_on()
+        if attempts < MOST_ATTEMPTS:
+            self._keep(agency, thread, attempts=attempts + 1)
+            thread.go_on()
+
+    def _let_go(self) -> None:
+        """Forget threads that rest: they are read anew when somebody asks for them."""
+        for id, live in tuple(self._live.items()):
+            if live.session.resting is not None:
+                with self._turn(id):
+                    if live.session.resting is not None and self._live.get(id) is live:
+                        del self._live[id]
+                        live.close("it rests")
 
     def _forget_attempts(self, agency: Agency, thread: Thread) -> None:
         self._keep(agency, thread, attempts=0)

@@ -145,6 +145,7 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
 class Thread:
     """A thread that is open here: its ``session``, and the ``log`` of what is told of it.
 
+    ``was_cut_off`` says whether it ran when its process ended, ``went_on`` whether that goes on.
     ``stopped`` is called with it, on the runtime loop, whenever a run of it has ended, or waits,
     and ``named`` with it and its title, once it has one.
     Its methods wait until what they did is safe, so they are for no event loop.
@@ -179,6 +180,8 @@ class Thread:
         self._stopping: Run | None = None  # which somebody cancelled
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
         session.steering_mode = "all"
+        self.was_cut_off = STATUSES.get(log.status or "") == "running"
+        self.went_on = False
         if untold := self._untold():
             self.tell(untold)
         session.subscribe(self._hear)
@@ -403,13 +406,12 @@ class Thread:
         with self._lock, suppress(NotRunning, Busy):
             self.session.retry()
 
-    def go_on(self) -> bool:
-        """After an end of the process: go on with what was under way; whether there was any."""
+    def go_on(self) -> None:
+        """After an end of the process: go on with what was under way, if there was any."""
         with self._lock, suppress(NotRunning, Busy):
             if self.session.status == "paused" or self.session.queued:
                 self.session.retry()
-                return True
-        return False
+                self.went_on = True
 
     def close(self, reason: str) -> None:
         """Stop what it does and let its conversation go, once all that was told is kept."""

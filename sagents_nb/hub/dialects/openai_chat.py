@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from ...agent import Agent
 from ...errors import ConfigurationError, NotFound, SagentsError
 from ...events import MessageStart, MessageUpdate
 from ...foreign_messages import messages_from
@@ -85,9 +84,9 @@ def place_of(model: str, agency_id: str | None) -> tuple[str, str]:
 
 
 class Completion:
-    """One answer of ``agent`` to ``request``, which it is asked for once."""
+    """One answer to ``request`` of the agent of ``session``, which it is asked for once."""
 
-    def __init__(self, agent: Agent, request: ChatRequest) -> None:
+    def __init__(self, session: Session, request: ChatRequest) -> None:
         if request.tools:
             raise ConfigurationError(
                 "An agent has tools of its own; leave out tools, or give them to its blueprint."
@@ -96,7 +95,7 @@ class Completion:
             raise ConfigurationError("An agent answers once; leave out n.")
         self._request = request
         self._messages: list[Message] = messages_from(request.messages)
-        self._session = Session(agent, inactivity_timeout=None)
+        self._session = session
         self._id = f"chatcmpl-{uuid.uuid4().hex}"
         self._created = int(time.time())
 

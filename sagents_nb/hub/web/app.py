@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -35,7 +35,7 @@ from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
 from ..event_log import ThreadEvent
-from ..hub import Hub
+from ..hub import Hub, TooManyRuns
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
@@ -62,6 +62,8 @@ from .stream import Stream
 
 logger = logger_of(__name__)
 
+T = TypeVar("T")
+
 WORKERS = 16
 """Threads that wait for the store and for sessions, so that an answer means that it is kept."""
 
@@ -80,6 +82,7 @@ _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (Owned, 409),
     (Busy, 409),
     (TooMany, 429),
+    (TooManyRuns, 429),
     (TooLarge, 413),
     (InvalidDecision, 400),
     (ConfigurationError, 400),
@@ -193,7 +196,7 @@ class App:
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
         reply = await self._work(route.handle, call)
         if isinstance(reply, Completion):
-            return await self._completed(reply, streamed=call.body.stream)
+            return await self._completed(reply, request, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
 
     async def _door(self, owned: Owned, scope: Scope) -> Door | None:
@@ -212,20 +215,24 @@ class App:
         except Exception as error:
             return _failure(error, request.url.path)
 
-    async def _completed(self, completion: Completion, *, streamed: bool) -> Response:
+    async def _completed(
+        self, completion: Completion, request: Request, *, streamed: bool
+    ) -> Response:
         async def chunks() -> AsyncIterator[bytes]:
             try:
                 async for chunk in completion.chunks():
                     yield chunk
             finally:
-                await self._work(completion.close)
+                self._workers.submit(completion.close)  # nothing is awaited once a client has left
 
         if streamed:
             return StreamingResponse(chunks(), media_type="text/event-stream")
         try:
-            reply = await completion.reply()
+            reply = await _while_there(request, completion.reply())
+        except AgentError as error:  # of its run; clients ask again by themselves after 409 and 5xx
+            return _error(request.url.path, 422, str(error))
         finally:
-            await self._work(completion.close)
+            self._workers.submit(completion.close)
         return Response(msgspec.json.encode(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
@@ -304,6 +311,24 @@ class App:
             await joined(socket, door, _subprotocol(socket))
         except Exception as error:
             await deny(socket, _failure(error, socket.url.path))
+
+
+async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` gives; a client that leaves meanwhile has it stopped."""
+
+    async def leaving() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, left = asyncio.ensure_future(work), asyncio.ensure_future(leaving())
+    try:
+        await asyncio.wait({working, left}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        left.cancel()
 
 
 def _subprotocol(socket: WebSocket) -> str | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from ...errors import SagentsError
 from ..agencies import Agency
-from ..hub import Hub
+from ..hub import Hub, TooManyRuns
 from ..threads import Thread
 from .forwarding import OF_A_PAGE
 
@@ -93,9 +93,6 @@ class Call:
         return "origin" in self.headers or OF_A_PAGE in self.headers
 
     def check_runs(self) -> None:
-        """Raise :class:`TooMany` where no further run may be active."""
+        """Raise :class:`~sagents_nb.hub.hub.TooManyRuns` where no further run may be active."""
         if self.hub.active_runs() >= self.limits.runs:
-            raise TooMany(
-                f"{self.limits.runs} runs are active, as many as this hub takes; try again when "
-                "one has ended."
-            )
+            raise TooManyRuns(self.limits.runs)

@@ -24,9 +24,12 @@ def models(call: Call) -> ChatModels:
 
 def complete(call: Call) -> Completion:
     """An answer that has begun."""
-    call.check_runs()
     agency_id, kind = place_of(call.body.model, call.owner)
-    agency = call.hub.agency(agency_id)
-    completion = Completion(call.hub.agent(agency, kind), call.body)
-    completion.begin()
+    session = call.hub.guest(call.hub.agency(agency_id), kind, call.limits.runs)
+    try:
+        completion = Completion(session, call.body)
+        completion.begin()
+    except BaseException:
+        session.close()
+        raise
     return completion

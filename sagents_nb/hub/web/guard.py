@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import contextlib
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
@@ -39,6 +40,12 @@ MATCH = "sagents.match"
 
 OWNER = "sagents.owner"
 """In the same: the id of the agency whose secret was shown, if one was."""
+
+SECRET = "sagents.secret"
+"""In the same: the digest of that secret."""
+
+RECHECKED_AFTER = 5.0
+"""Seconds after which a secret is looked at again, of a request that is not over."""
 
 FORWARDED = "sagents.forwarded"
 """In the same: another hub sent it on, which had looked at who may."""
@@ -106,7 +113,29 @@ class Guard:
             await _refuse(answer, scope, receive, _with_headers(send, shared))
             return
         limited = _Limited(receive, self.settings.limits.body_bytes)
-        await self.app(scope, limited, _with_headers(send, shared))
+        sending = _with_headers(send, shared)
+        if (digest := scope.get(SECRET)) is None:
+            await self.app(scope, limited, sending)
+        else:
+            await self._while_it_opens(digest, scope, limited, sending)
+
+    async def _while_it_opens(
+        self, digest: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer as long as that secret is an agency's: another one ends what it had opened."""
+        working = asyncio.ensure_future(self.app(scope, receive, send))
+        try:
+            while not (await asyncio.wait({working}, timeout=RECHECKED_AFTER))[0]:
+                if await asyncio.to_thread(self.hub.agency_of_secret, digest) is None:
+                    working.cancel()
+                    await asyncio.wait({working})
+                    if scope["type"] == "websocket":
+                        with contextlib.suppress(RuntimeError):
+                            await send({"type": "websocket.close", "code": 1008})
+                    return
+            await working
+        finally:
+            working.cancel()
 
     # where it comes from
 
@@ -177,7 +206,7 @@ class Guard:
                 "That token opens nothing here; the hub printed its own when it began.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        scope[OWNER] = owner
+        scope[OWNER], scope[SECRET] = owner, digest
         if found.route is None or found.malformed or needs is Needs.ANY:
             return None
         if found.parameters["agency"] == owner:

@@ -22,6 +22,7 @@ _WORDS = {
     409: "Something else is in its way.",
     413: "The body is too large.",
     415: "The body is no JSON.",
+    422: "The agent's run failed.",
     429: "So much is under way that there is room for no more.",
     503: "Not now: the hub ends, or its database is away.",
 }

@@ -259,7 +259,7 @@ ROUTES: tuple[Route, ...] = (
         chat_routes.complete,
         body=ChatRequest,
         reply=ChatReply,
-        errors=(404, 429),
+        errors=(404, 422, 429),
     ),
     Route(
         *("GET", f"{A}/schedules", Needs.AGENCY, "Its schedules, the newest first."),
