@@ -152,7 +152,9 @@ def _token() -> str | None:
     except (OSError, UnicodeError) as error:
         raise ConfigurationError(f"The token in {path} cannot be read: {error}.") from None
     if len(token) < SHORTEST_TOKEN:
-        raise ConfigurationError(f"The token in {path} has not {SHORTEST_TOKEN} characters.")
+        raise ConfigurationError(
+            f"A token has {SHORTEST_TOKEN} characters at least; {path} has fewer."
+        )
     with contextlib.suppress(OSError):
         os.unlink(path)
     return token
