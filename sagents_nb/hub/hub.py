@@ -597,7 +597,8 @@ class Hub:
 
         Their values are shown to nobody. ``"$NAME"`` is the variable of the process, where the
         hub's ``environment`` has it. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
-        name that is none.
+        name that is none, for one of the process that the hub does not allow, and for
+        MAX_ITERATIONS that is no number.
 
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> hub = Hub(AgentSystem("demo"), "sqlite://")
@@ -607,6 +608,7 @@ class Hub:
         ['city']
         >>> hub.close()
         """
+        variables.check(changes, self.environment)
         self._run(variables.save, agency.id, changes)
 
     @kinds.checked

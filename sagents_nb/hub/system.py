@@ -20,6 +20,7 @@ from ..text import logger_of
 from ..tools import Tool, as_tool
 from .blueprints import DEFAULT_TAG, Blueprint
 from .sub_agents import Delegate, Delegation
+from .variables import iterations
 from .vocabulary import SUB_AGENTS
 
 logger = logger_of(__name__)
@@ -216,7 +217,7 @@ class AgentSystem:
             name=blueprint.name,
             description=blueprint.description,
             tool_context=variables,
-            max_runs=_iterations(variables),
+            max_runs=iterations(variables, MAX_ITERATIONS),
             max_parallel_tools=MOST_AT_ONCE,
             retry_blank=True,
         )
@@ -287,15 +288,6 @@ def _gated(blueprint: Blueprint) -> dict[str, bool]:
             f'The config "hitl" of blueprint {blueprint.name!r} is {{"tools": […]}}, with names.'
         )
     return dict.fromkeys(names, True)
-
-
-def _iterations(variables: Mapping[str, Any]) -> int:
-    most = variables.get("MAX_ITERATIONS", MAX_ITERATIONS)
-    if not kinds.whole(0).fits(most):
-        raise ConfigurationError(
-            f"MAX_ITERATIONS is {kinds.whole(0).what} (0 for no limit), not {kinds.shown(most)}."
-        )
-    return int(most)
 
 
 def _todo_list(**options: Any) -> TodoList:
