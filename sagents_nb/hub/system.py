@@ -11,6 +11,7 @@ from ..agent import Agent
 from ..errors import ConfigurationError
 from ..middleware.base import Middleware
 from ..middleware.filesystem import FileSystem
+from ..middleware.human_in_the_loop import is_glob
 from ..middleware.patch_tool_calls import PatchToolCalls
 from ..middleware.summarization import Summarization
 from ..middleware.todo_list import TodoList
@@ -201,12 +202,8 @@ class AgentSystem:
         for item in stack:
             if isinstance(item, Delegation):
                 item.delegate = delegate
-        brought = {as_tool(tool).name for item in stack for tool in item.tools()}
-        chosen = [
-            tool
-            for tool, tags in self._tools.values()
-            if tags & set(blueprint.tags) and tool.name not in brought
-        ]
+        brought = _brought(stack)
+        chosen = [tool for tool in self._chosen(blueprint) if tool.name not in brought]
         return Agent(
             blueprint.model or self.default_model or default_model(),
             blueprint.prompt,
@@ -226,15 +223,27 @@ class AgentSystem:
     def check(self, blueprint: Blueprint) -> None:
         """Raise ConfigurationError where a ``blueprint`` says what nothing here can be made of.
 
-        No model is looked for: its key may come later.
+        Nor may people be asked about a tool that it has not: nobody would be asked about the one
+        that was meant. No model is looked for: its key may come later.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint
         >>> AgentSystem("demo").check(Blueprint("guide", "Answer.", config={"hitl": {"tools": 1}}))
         Traceback (most recent call last):
         sagents_nb.errors.ConfigurationError: The config "hitl" of blueprint 'guide' is ...
         """
-        self._stack(blueprint)
-        _gated(blueprint)
+        stack, chosen = self._stack(blueprint), self._chosen(blueprint)
+        there = _brought(stack) | {tool.name for tool in chosen}
+        for name in _gated(blueprint):
+            if name not in there and not is_glob(name):
+                raise ConfigurationError(
+                    f'The config "hitl" of blueprint {blueprint.name!r} names {name!r:.110}, which '
+                    "its tags do not give; name a tool that they give, or write a pattern such as "
+                    "'mcp_*' for those that come later."
+                )
+
+    def _chosen(self, blueprint: Blueprint) -> list[Tool]:
+        tags = set(blueprint.tags)
+        return [tool for tool, its in self._tools.values() if its & tags]
 
     def _stack(self, blueprint: Blueprint) -> list[Middleware]:
         chosen = {
@@ -278,6 +287,11 @@ def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Mi
             f"{key!r} is to make a Middleware, and made a {type(made).__name__}."
         )
     return made
+
+
+def _brought(stack: Iterable[Middleware]) -> set[str]:
+    """The names of the tools that these bring."""
+    return {as_tool(tool).name for item in stack for tool in item.tools()}
 
 
 def _gated(blueprint: Blueprint) -> dict[str, bool]:

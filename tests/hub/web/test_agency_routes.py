@@ -103,6 +103,7 @@ def test_blueprints_are_those_of_the_code_and_of_the_agency_which_come_first(
         {"name": "new", "prompt": "Be brief.", "tags": [""]},
         {"name": "new", "prompt": "Be brief.", "tags": "default"},
         {"name": "new", "prompt": "Be brief.", "config": {"hitl": {"tools": "note"}}},
+        {"name": "new", "prompt": "Be brief.", "config": {"hitl": {"tools": ["notes"]}}},
         {"name": "new", "prompt": "Be brief.", "config": []},
         {"name": "new", "prompt": "Be brief.", "version": 7},
     ],
