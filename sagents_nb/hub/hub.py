@@ -347,9 +347,10 @@ class Hub:
 
         It keeps the blueprint as it is now. ``request`` says where it came from, and ``variables``
         are the ``tool_context`` of its agent, besides those of the agency. ``schedule_run`` is the
-        run of a schedule that it does. Raises :class:`~sagents_nb.errors.NotFound` for a
-        blueprint that is not there, and :class:`~sagents_nb.errors.ConfigurationError` for one
-        that no agent can be made of; nothing was made then.
+        run of a schedule that it does: its id is that of the thread, which is made once. Raises
+        :class:`~sagents_nb.errors.NotFound` for a blueprint that is not there, and
+        :class:`~sagents_nb.errors.ConfigurationError` for one that no agent can be made of; nothing
+        was made then.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
         >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
@@ -358,8 +359,10 @@ class Hub:
         'registered'
         >>> hub.close()
         """
+        if schedule_run is not None and self._find(agency, schedule_run) is not None:
+            return self.thread(agency, schedule_run)  # a kill came before it was told of
         record = ThreadRecord(
-            id=uuid.uuid4().hex,
+            id=schedule_run or uuid.uuid4().hex,
             agency_id=agency.id,
             created_at=datetime.now(UTC),
             blueprint=self._blueprint(self.agency(agency.id), type),  # it may be deleted by now
@@ -642,7 +645,8 @@ class Hub:
 
         Their values are shown to nobody. ``"$NAME"`` is the variable of the process, where the
         hub's ``environment`` has it. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
-        name that is none.
+        name that is none, for one of the process that the hub does not allow, and for
+        MAX_ITERATIONS that is no number.
 
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> hub = Hub(AgentSystem("demo"), "sqlite://")
@@ -652,6 +656,7 @@ class Hub:
         ['city']
         >>> hub.close()
         """
+        variables.check(changes, self.environment)
         self._run(variables.save, agency.id, changes)
 
     @kinds.checked
@@ -825,10 +830,10 @@ class Hub:
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> Hub(AgentSystem("demo"), "sqlite://").close()
         """
+        self.scheduler.stop()  # it would say of what begins now that it failed
         with self._lock:
             live, self._live, self._closed = list(self._live.values()), {}, True
         self.doors.close()
-        self.scheduler.stop()
         self._reports.stop()
         self._workers.shutdown(cancel_futures=True)
         for thread in live:

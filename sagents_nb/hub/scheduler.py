@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 from .. import kinds
-from ..errors import NotFound, SagentsError
+from ..errors import NotFound, Owned, SagentsError
 from ..messages import Message
 from ..store import ConversationStore
 from ..text import logger_of
 from . import schedules
 from .agencies import Agency
+from .blueprints import KeptBlueprint
 from .schedules import KeptSchedule, Schedule, ScheduleRun
 from .threads import Thread
 
@@ -37,7 +38,10 @@ class Host(Protocol):
         """The thread of that id, open."""
 
     def create_thread(self, agency: Agency, type: str, *, schedule_run: str | None) -> Thread:
-        """A new thread, for that run of a schedule."""
+        """The thread of that run of a schedule, made if it is not there."""
+
+    def blueprint_versions(self, agency: Agency, name: str) -> list[KeptBlueprint]:
+        """Those of that name; raises NotFound where there is none."""
 
 
 class Scheduler:
@@ -52,6 +56,7 @@ class Scheduler:
         self._woken = threading.Event()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._beginning = threading.RLock()  # what is begun twice at once is told its input once
 
     def _run(self, query: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         database = self._hub.store.database
@@ -76,8 +81,8 @@ class Scheduler:
     def get(self, agency: Agency, id: str) -> KeptSchedule:
         """The one of that ``id`` of the ``agency``; raises :class:`~sagents_nb.errors.NotFound`.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
         >>> daily = Schedule(name="News", agent_type="guide", type="cron", cron="0 7 * * *")
         >>> hub.scheduler.get(agency, hub.scheduler.create(agency, daily).id).status
@@ -90,16 +95,18 @@ class Scheduler:
     def create(self, agency: Agency, schedule: Schedule) -> KeptSchedule:
         """Have a ``schedule`` of the ``agency`` begin by itself from now on.
 
-        Raises :class:`~sagents_nb.errors.ConfigurationError` for a moment that has passed.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for a moment that has passed, and
+        :class:`~sagents_nb.errors.NotFound` for a blueprint that is not there.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
         >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
         >>> hub.scheduler.create(agency, often).status
         'active'
         >>> hub.close()
         """
+        self._hub.blueprint_versions(agency, schedule.agent_type)
         made = self._run(schedules.create, agency.id, schedule)
         self._woken.set()
         return made
@@ -115,19 +122,24 @@ class Scheduler:
     ) -> KeptSchedule:
         """Have the schedule ``id`` of the ``agency`` with other fields, or another ``status``.
 
-        "paused" begins nothing, "active" goes on from now; what was missed meanwhile is left out.
+        "paused" begins nothing, also of what is queued; "active" begins that, and goes on from now:
+        what was missed meanwhile is left out.
         Raises :class:`~sagents_nb.errors.NotFound` and
         :class:`~sagents_nb.errors.ConfigurationError`; nothing has changed then.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
         >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
         >>> made = hub.scheduler.create(agency, often)
         >>> hub.scheduler.change(agency, made.id, {"interval": 60}, status="paused").next_at
         >>> hub.close()
         """
+        if "agent_type" in changes:
+            self._run(schedules.get, agency.id, id)
+            self._hub.blueprint_versions(agency, changes["agent_type"])
         changed = self._run(schedules.change, agency.id, id, changes, status)
+        self._begin_pending(id)
         self._woken.set()
         return changed
 
@@ -137,8 +149,8 @@ class Scheduler:
 
         Raises :class:`~sagents_nb.errors.NotFound`.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
         >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
         >>> hub.scheduler.delete(agency, hub.scheduler.create(agency, often).id)
@@ -154,8 +166,8 @@ class Scheduler:
 
         Of the schedule ``id`` of the ``agency``. Raises :class:`~sagents_nb.errors.NotFound`.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
         >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
         >>> hub.scheduler.runs(agency, hub.scheduler.create(agency, often).id)
@@ -171,13 +183,13 @@ class Scheduler:
 
         Raises :class:`~sagents_nb.errors.NotFound`.
 
-        >>> from sagents_nb.hub import AgentSystem, Hub, Schedule
-        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
-        >>> often = Schedule(name="Look", agent_type="gone", type="interval", interval=3600)
+        >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
         >>> run = hub.scheduler.trigger(agency, hub.scheduler.create(agency, often).id)
-        >>> run.status, run.error
-        ('failed', "This agency has no blueprint 'gone'; its list of blueprints names them.")
+        >>> run.thread_id == hub.threads(agency)[0].id
+        True
         >>> hub.close()
         """
         kept = self._run(schedules.get, agency.id, id)
@@ -241,21 +253,40 @@ class Scheduler:
                 continue
             try:
                 agency = self._hub.agency(kept.agency_id)
-                self.ended(agency, self._hub.thread(agency, run.thread_id))
+                thread = self._hub.thread(agency, run.thread_id)
+                if thread.status == "registered":  # it was made, and told nothing yet
+                    self._begin(kept, run)
+                else:
+                    self.ended(agency, thread)
             except NotFound:
                 self._end(run, schedules.FAILED, "Its thread is gone.")
             except SagentsError as error:  # it is open elsewhere, and told there
                 logger.info("Run %s of a schedule is not looked after: %s", run.id, error)
+        for id in {kept.id for _, kept in self._run(schedules.unended, schedules.PENDING)}:
+            self._begin_pending(id)
 
     def _begin(self, kept: KeptSchedule, run: ScheduleRun) -> None:
         schedule = kept.schedule
         try:
             agency = self._hub.agency(kept.agency_id)
-            thread = self._hub.create_thread(agency, schedule.agent_type, schedule_run=run.id)
-            self._run(schedules.change_run, run.id, thread_id=thread.record.id, attempts=1)
-            thread.invoke([Message.user(schedule.input)] if schedule.input.strip() else [])
+            with self._beginning:
+                thread = self._hub.create_thread(agency, schedule.agent_type, schedule_run=run.id)
+                self._run(schedules.change_run, run.id, thread_id=thread.record.id, attempts=1)
+                if thread.status == "registered":
+                    thread.invoke([Message.user(schedule.input)] if schedule.input.strip() else [])
+        except Owned as error:  # another process begins it
+            logger.info("Run %s of a schedule is not begun here: %s", run.id, error)
         except SagentsError as error:
-            self._end(run, schedules.FAILED, str(error))
+            if not self._ended.is_set():  # else the next process begins it
+                self._end(run, schedules.FAILED, str(error))
+
+    def _begin_pending(self, schedule_id: str) -> None:
+        """What waits longest begins, if nothing of its schedule runs any more."""
+        if self._ended.is_set():
+            return
+        if (following := self._run(schedules.begin_pending, schedule_id)) is not None:
+            run, kept = following
+            self._begin(kept, run)
 
     def ended(self, agency: Agency, thread: Thread) -> None:
         """A thread of the ``agency`` that a schedule began has stopped; not on the runtime loop."""
@@ -279,9 +310,6 @@ class Scheduler:
             self._end(run, schedules.FAILED, error)
 
     def _end(self, run: ScheduleRun, status: str, error: str | None = None) -> None:
-        now = datetime.now(UTC)
-        self._run(schedules.change_run, run.id, status=status, error=error, ended_at=now)
-        for following, kept in self._run(schedules.unended, schedules.PENDING, run.schedule_id)[:1]:
-            started = {"status": schedules.RUNNING, "started_at": now}
-            self._run(schedules.change_run, following.id, **started)
-            self._begin(kept, following)
+        # Who says it last, of several who saw the end at once, begins nothing beside the others.
+        if self._run(schedules.end_run, run.id, status, error):
+            self._begin_pending(run.schedule_id)

@@ -105,6 +105,8 @@ class Schedule(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True
     def _of_cron(self, moment: datetime) -> datetime | None:
         try:
             # What is skipped or doubled as clocks change is once, as cron of Debian has it.
+            if len(str(self.cron).split()) != 5:  # a sixth would be seconds
+                raise CronSimError
             following = next(CronSim(str(self.cron), moment.astimezone(self._zone())), None)
         except CronSimError:
             raise ConfigurationError(
@@ -294,7 +296,8 @@ def begin(
     others = 0 if overlaps or kept.schedule.overlap == "allow" else connection.scalar(open_) or 0
     status = RUNNING
     if others:
-        status = SKIPPED if kept.schedule.overlap == "skip" else PENDING
+        waits = kept.schedule.overlap == "queue" and others < KEPT_RUNS
+        status = PENDING if waits else SKIPPED
     id, now = uuid.uuid4().hex, datetime.now(UTC)
     connection.execute(
         t.insert().values(
@@ -307,7 +310,8 @@ def begin(
             ended_at=now if status == SKIPPED else None,
         )
     )
-    old = sql.select(t.c.id).where(mine).order_by(t.c.scheduled_at.desc(), t.c.id)
+    ended = t.c.status.not_in((PENDING, RUNNING))  # others are counted, and gone on with
+    old = sql.select(t.c.id).where(mine, ended).order_by(t.c.scheduled_at.desc(), t.c.id)
     gone = list(connection.execute(old.offset(KEPT_RUNS)).scalars())
     if gone:
         connection.execute(t.delete().where(t.c.id.in_(gone)))
@@ -327,6 +331,32 @@ def change_run(connection: sql.Connection, tables: Tables, id: str, **values: An
     """It is otherwise now."""
     t = tables.hub_schedule_runs
     connection.execute(t.update().where(t.c.id == id).values(values))
+
+
+def end_run(
+    connection: sql.Connection, tables: Tables, id: str, status: str, error: str | None
+) -> bool:
+    """It runs no more; False where somebody has said so before."""
+    t = tables.hub_schedule_runs
+    ended = {"status": status, "error": error, "ended_at": datetime.now(UTC)}
+    mine = t.update().where(t.c.id == id, t.c.status == RUNNING).values(ended)
+    return bool(connection.execute(mine).rowcount)
+
+
+def begin_pending(
+    connection: sql.Connection, tables: Tables, schedule_id: str
+) -> tuple[ScheduleRun, KeptSchedule] | None:
+    """The oldest that waits runs now, unless another does, or the schedule is paused."""
+    t, s = tables.hub_schedule_runs, tables.hub_schedules
+    row = connection.execute(sql.select(s).where(s.c.id == schedule_id).with_for_update()).first()
+    if row is None or row.status == PAUSED or unended(connection, tables, RUNNING, schedule_id):
+        return None
+    for run, kept in unended(connection, tables, PENDING, schedule_id)[:1]:
+        started = {"status": RUNNING, "started_at": datetime.now(UTC)}
+        mine = t.update().where(t.c.id == run.id, t.c.status == PENDING).values(started)
+        if connection.execute(mine).rowcount:
+            return run_of(connection, tables, run.id), kept
+    return None
 
 
 def runs(connection: sql.Connection, tables: Tables, schedule_id: str) -> list[ScheduleRun]:

@@ -11,6 +11,7 @@ from ..agent import Agent
 from ..errors import ConfigurationError
 from ..middleware.base import Middleware
 from ..middleware.filesystem import FileSystem
+from ..middleware.human_in_the_loop import is_glob
 from ..middleware.patch_tool_calls import PatchToolCalls
 from ..middleware.summarization import Summarization
 from ..middleware.todo_list import TodoList
@@ -20,6 +21,7 @@ from ..text import logger_of
 from ..tools import Tool, as_tool
 from .blueprints import DEFAULT_TAG, Blueprint
 from .sub_agents import Delegate, Delegation
+from .variables import iterations
 from .vocabulary import SUB_AGENTS
 
 logger = logger_of(__name__)
@@ -200,12 +202,8 @@ class AgentSystem:
         for item in stack:
             if isinstance(item, Delegation):
                 item.delegate = delegate
-        brought = {as_tool(tool).name for item in stack for tool in item.tools()}
-        chosen = [
-            tool
-            for tool, tags in self._tools.values()
-            if tags & set(blueprint.tags) and tool.name not in brought
-        ]
+        brought = _brought(stack)
+        chosen = [tool for tool in self._chosen(blueprint) if tool.name not in brought]
         return Agent(
             blueprint.model or self.default_model or default_model(),
             blueprint.prompt,
@@ -216,7 +214,7 @@ class AgentSystem:
             name=blueprint.name,
             description=blueprint.description,
             tool_context=variables,
-            max_runs=_iterations(variables),
+            max_runs=iterations(variables, MAX_ITERATIONS),
             max_parallel_tools=MOST_AT_ONCE,
             retry_blank=True,
         )
@@ -225,15 +223,27 @@ class AgentSystem:
     def check(self, blueprint: Blueprint) -> None:
         """Raise ConfigurationError where a ``blueprint`` says what nothing here can be made of.
 
-        No model is looked for: its key may come later.
+        Nor may people be asked about a tool that it has not: nobody would be asked about the one
+        that was meant. No model is looked for: its key may come later.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint
         >>> AgentSystem("demo").check(Blueprint("guide", "Answer.", config={"hitl": {"tools": 1}}))
         Traceback (most recent call last):
         sagents_nb.errors.ConfigurationError: The config "hitl" of blueprint 'guide' is ...
         """
-        self._stack(blueprint)
-        _gated(blueprint)
+        stack, chosen = self._stack(blueprint), self._chosen(blueprint)
+        there = _brought(stack) | {tool.name for tool in chosen}
+        for name in _gated(blueprint):
+            if name not in there and not is_glob(name):
+                raise ConfigurationError(
+                    f'The config "hitl" of blueprint {blueprint.name!r} names {name!r:.110}, which '
+                    "its tags do not give; name a tool that they give, or write a pattern such as "
+                    "'mcp_*' for those that come later."
+                )
+
+    def _chosen(self, blueprint: Blueprint) -> list[Tool]:
+        tags = set(blueprint.tags)
+        return [tool for tool, its in self._tools.values() if its & tags]
 
     def _stack(self, blueprint: Blueprint) -> list[Middleware]:
         chosen = {
@@ -279,6 +289,11 @@ def _made(blueprint: Blueprint, key: str, make: Callable[..., Middleware]) -> Mi
     return made
 
 
+def _brought(stack: Iterable[Middleware]) -> set[str]:
+    """The names of the tools that these bring."""
+    return {as_tool(tool).name for item in stack for tool in item.tools()}
+
+
 def _gated(blueprint: Blueprint) -> dict[str, bool]:
     given = blueprint.config.get(_HITL, {})
     names = given.get("tools", []) if isinstance(given, Mapping) else None
@@ -287,15 +302,6 @@ def _gated(blueprint: Blueprint) -> dict[str, bool]:
             f'The config "hitl" of blueprint {blueprint.name!r} is {{"tools": […]}}, with names.'
         )
     return dict.fromkeys(names, True)
-
-
-def _iterations(variables: Mapping[str, Any]) -> int:
-    most = variables.get("MAX_ITERATIONS", MAX_ITERATIONS)
-    if not kinds.whole(0).fits(most):
-        raise ConfigurationError(
-            f"MAX_ITERATIONS is {kinds.whole(0).what} (0 for no limit), not {kinds.shown(most)}."
-        )
-    return int(most)
 
 
 def _todo_list(**options: Any) -> TodoList:

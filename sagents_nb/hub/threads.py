@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from ..errors import (
 from ..events import RESTS, AgentShutdown, Event, MessageEnd, StatusChanged
 from ..files.entry import FileEntry
 from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
+from ..loop.open_calls import DOUBT_ANSWERS, doubtful_calls
 from ..messages import Message
 from ..runtime.thread import runtime
 from ..serialization import to_data
@@ -317,29 +318,34 @@ class Thread:
 
     @kinds.checked(
         edits=kinds.of(Mapping[str, Mapping[str, Any]]),
+        answers=kinds.of(Mapping[str, Any]),
+        names=kinds.of(Mapping[str, str]),
         digests=kinds.or_none(kinds.of(Mapping[str, str])),
     )
     def approve(
         self,
         approved: bool,
         edits: Mapping[str, Mapping[str, Any]] = {},
+        answers: Mapping[str, Any] = {},
         *,
+        names: Mapping[str, str] = {},
         interrupt_id: str | None = None,
         digests: Mapping[str, str] | None = None,
         by: str,
     ) -> None:
         """Approve all that waits, with other arguments for the calls in ``edits``, or reject all.
 
-        With ``interrupt_id`` and ``digests`` it is the answer to what somebody saw, and else to
-        what waits now. Raises :class:`NothingWaits`, InvalidDecision, and StaleApproval where
-        something else waits by now.
+        Calls that ask something have ``answers`` instead, by their ids. ``names`` are the tools
+        that somebody took calls to be of. With ``interrupt_id`` and ``digests`` it is the answer to
+        what somebody saw, and else to what waits now. Raises :class:`NothingWaits`,
+        InvalidDecision, and StaleApproval where something else waits by now.
         """
         with self._lock:
             # A run that is about to pause has its question a moment before it can be answered.
             waiting = self.session.interrupt if self.status == "paused" else None
             if waiting is None or reason_of(waiting) != "hitl" or not waiting.action_requests:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
-            decisions = _decisions(waiting, approved, edits)
+            decisions = _decisions(waiting, approved, edits, answers, names)
             shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
             self.session.decide(
                 decisions,
@@ -522,26 +528,61 @@ class Thread:
 
 
 def _decisions(
-    waiting: Interrupt, approved: bool, edits: Mapping[str, Mapping[str, Any]]
+    waiting: Interrupt,
+    approved: bool,
+    edits: Mapping[str, Mapping[str, Any]],
+    answers: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> dict[str, Decision]:
-    ids = waiting.tool_call_ids
-    if strangers := [id for id in edits if id not in ids]:
+    reported = {link.request.tool_call_id for link in links_of(waiting)}  # of which threads tell
+    requests = {
+        r.tool_call_id: r for r in waiting.action_requests if r.tool_call_id not in reported
+    }
+    if strangers := [id for id in (*edits, *answers) if id not in requests]:
         raise InvalidDecision(
-            f"No call {strangers[0]!r:.110} waits; those that do are {', '.join(ids)}."
+            f"No call {strangers[0]!r:.110} waits; those that do are {', '.join(requests)}."
         )
-    if edits and (left_out := [id for id in ids if id not in edits]):
+    for id, name in names.items():
+        if id in requests and name != requests[id].tool_name:
+            raise InvalidDecision(
+                f"The call {id!r:.110} is of {requests[id].tool_name}, not {name!r:.110}; "
+                "a change is of its arguments."
+            )
+    changed = {id for id in requests if id not in answers}
+    if edits and (left_out := [id for id in requests if id in changed - set(edits)]):
         # Whoever leaves a call out may well mean that it is not to run.
         raise InvalidDecision(
             f"The changed calls are to be all that wait; {', '.join(left_out)} is left out."
         )
+    asking = doubtful_calls(waiting)
 
-    def decision_on(request: ActionRequest) -> Decision:
+    def decision_on(id: str, request: ActionRequest) -> Decision:
+        if id in answers:
+            if "respond" not in request.allowed_decisions:
+                raise InvalidDecision(
+                    f"The call {id!r:.110} of {request.tool_name} asks nothing; "
+                    "approve or reject it."
+                )
+            if id in asking and answers[id] not in DOUBT_ANSWERS:
+                raise _no_answer(id, request, asking)
+            return Respond(answers[id])
+        if ("approve" if approved else "reject") not in request.allowed_decisions:
+            raise _no_answer(id, request, asking)
         if not approved:
             return Reject("Rejected.")
-        arguments = edits.get(request.tool_call_id, request.arguments)
+        arguments = edits.get(id, request.arguments)
         return Approve() if arguments == request.arguments else Edit(dict(arguments))
 
-    return {request.tool_call_id: decision_on(request) for request in waiting.action_requests}
+    return {id: decision_on(id, request) for id, request in requests.items()}
+
+
+def _no_answer(id: str, request: ActionRequest, asking: Collection[str]) -> InvalidDecision:
+    choice = " or ".join(f'"{each}"' for each in DOUBT_ANSWERS) if id in asking else "what it asks"
+    return InvalidDecision(
+        f"The call {id!r:.110} of {request.tool_name} needs an answer; "
+        f"send answers with its id, and {choice}.",
+        tool_call_id=id,
+    )
 
 
 def _checked(messages: Sequence[Message]) -> list[Message]:

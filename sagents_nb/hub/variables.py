@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sql
 
+from .. import kinds
 from ..errors import ConfigurationError, NotFound
 from ..serialization import to_data
 from ..sql import insert_new
 from ..store.database.schema import Tables
 
+_OF_PROCESS = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 _OF_HUB, _KEY = "", "thread key"  # no agency has that id
+
+
+def check(values: Mapping[str, Any], allowed: Collection[str]) -> None:
+    """Raise ConfigurationError for what cannot be kept of an agency, or would not be what it says.
+
+    ``"$NAME"`` is to be one of those that are ``allowed``: a tool would be told the words.
+    """
+    for name, value in values.items():
+        if not name or len(name) > 100:
+            raise ConfigurationError("The name of a variable has 1 to 100 characters.")
+        named = _OF_PROCESS.fullmatch(value) if isinstance(value, str) else None
+        if named is not None and named[1] not in allowed:
+            raise ConfigurationError(
+                f"The variable {name!r:.110} cannot be {value:.110}: this hub's environment does "
+                "not allow it; add it there, or send the value itself."
+            )
+    iterations(values, 0)
+
+
+def iterations(values: Mapping[str, Any], default: int) -> int:
+    """The model calls of one run that these variables say; raises ConfigurationError."""
+    most = values.get("MAX_ITERATIONS", default)
+    if not kinds.whole(0).fits(most):
+        raise ConfigurationError(
+            f"MAX_ITERATIONS is {kinds.whole(0).what} (0 for no limit), not {kinds.shown(most)}."
+        )
+    return int(most)
 
 
 def save(
@@ -23,8 +53,6 @@ def save(
     """Keep these besides what there is."""
     t = tables.hub_variables
     for name, value in changes.items():
-        if not name or len(name) > 100:
-            raise ConfigurationError("The name of a variable has 1 to 100 characters.")
         connection.execute(t.delete().where(t.c.agency_id == agency_id, t.c.name == name))
         connection.execute(t.insert().values(agency_id=agency_id, name=name, value=to_data(value)))
 

@@ -63,6 +63,8 @@ def test_each_type_says_when_it_begins_next(fields: Any, following: datetime | N
         {"type": "once", "run_at": datetime(2026, 11, 27)},
         {"type": "cron", "cron": "every day"},
         {"type": "cron", "cron": "0 0 30 2 *"},
+        {"type": "cron", "cron": "* * * * * *"},
+        {"type": "cron", "cron": "* * * *"},
         {"type": "cron", "cron": "* * * * *", "timezone": "Mars/Olympus"},
         {"type": "cron", "cron": "* * * * *", "timezone": "../../etc/passwd"},
         {"type": "interval", "interval": 0},
@@ -185,7 +187,8 @@ def test_pausing_begins_nothing_and_resuming_goes_on_from_now(path: Path) -> Non
 def test_the_last_hundred_times_are_remembered(path: Path) -> None:
     with a_hub(path, {"guide": []}) as hub:
         agency, _ = hub.create_agency()
-        kept = hub.scheduler.create(agency, Schedule(**{**OFTEN, "agent_type": "gone"}))
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN))
+        del hub.system.blueprints["guide"]
         for _ in range(schedules.KEPT_RUNS + 5):
             hub.scheduler.trigger(agency, kept.id)
         assert runs(hub, agency, kept.id) == ["failed"] * schedules.KEPT_RUNS
@@ -202,6 +205,132 @@ def test_a_run_that_an_end_of_the_process_cut_off_is_looked_after_by_the_next(pa
         hub.recover()
         hub.scheduler.start()
         until(lambda: runs(hub, agency, kept.id) == ["completed"])
+
+
+def waiting_behind(hub: Hub, agency: Agency, gate: Gate, count: int) -> str:
+    """A schedule with a run that is at work, and so many that wait for it."""
+    hub.system.add_tool(gate.tool)
+    kept = hub.scheduler.create(agency, Schedule(**OFTEN, overlap="queue", input="Go."))
+    hub.scheduler.trigger(agency, kept.id)
+    gate.wait()
+    for hours in range(count):
+        assert due(hub, datetime.now(UTC) + timedelta(hours=2 * hours + 2))
+    return kept.id
+
+
+HELD = [sa.ToolCall("c1", "hold", {}), "Done."]
+
+
+@pytest.mark.spec("H3.5.2")
+def test_what_is_queued_waits_while_its_schedule_is_paused_and_begins_once_it_goes_on(
+    path: Path,
+) -> None:
+    gate = Gate()
+    with a_hub(path, {"guide": HELD * 2}) as hub:
+        agency, _ = hub.create_agency()
+        id = waiting_behind(hub, agency, gate, 1)
+        hub.scheduler.change(agency, id, status="paused")
+        gate.open()
+        until(lambda: "completed" in runs(hub, agency, id))
+        hub.scheduler.stop()  # what was to follow has followed
+        assert sorted(runs(hub, agency, id)) == ["completed", "pending"]
+        assert len(hub.threads(agency)) == 1
+    with a_hub(path, {"guide": ["Done."]}) as hub:
+        hub.scheduler.start()
+        hub.scheduler.change(agency, id, status="active")
+        until(lambda: runs(hub, agency, id) == ["completed"] * 2)
+
+
+def test_of_what_is_queued_one_begins_however_many_saw_the_end_of_the_one_before(
+    path: Path,
+) -> None:
+    gate = Gate()
+    slow = sa.ScriptedModel([*HELD, *["never" * 99] * 3])
+    with a_hub(path, {"guide": slow}) as hub:
+        agency, _ = hub.create_agency()
+        id = waiting_behind(hub, agency, gate, 3)
+        hub.scheduler.change(agency, id, status="paused")
+        gate.open()
+        until(lambda: "completed" in runs(hub, agency, id))
+        [first] = hub.threads(agency)
+        database, slow.delay = hub.store.database, 3600
+        again = {"id": first.id, "status": "running"}  # as if nobody had seen it
+        database.run(lambda c: schedules.change_run(c, database.tables, **again))
+        hub.scheduler.change(agency, id, status="active")
+        thread = hub.thread(agency, first.id)
+        in_threads(6, lambda _: hub.scheduler.ended(agency, thread))
+        assert sorted(runs(hub, agency, id)) == ["completed", "pending", "pending", "running"]
+
+
+def test_after_a_restart_what_waits_begins_and_one_at_a_time(path: Path) -> None:
+    gate = Gate()
+    with a_hub(path, {"guide": HELD}) as hub:
+        agency, _ = hub.create_agency()
+        id = waiting_behind(hub, agency, gate, 2)
+        hub.scheduler.stop()  # the process ends as the first has its answer
+        gate.open()
+        [first] = hub.threads(agency)
+        hub.thread(agency, first.id).wait()
+        until(lambda: "completed" in runs(hub, agency, id))
+        assert sorted(runs(hub, agency, id)) == ["completed", "pending", "pending"]
+    with a_hub(path, {"guide": sa.ScriptedModel(["never" * 99] * 2, delay=3600)}) as hub:
+        hub.recover()
+        hub.scheduler.start()
+        until(lambda: "running" in runs(hub, agency, id))
+        [later] = due(hub, datetime.now(UTC) + timedelta(days=1))
+        assert later.status == "pending"
+        assert sorted(runs(hub, agency, id)) == ["completed", "pending", "pending", "running"]
+
+
+@pytest.mark.parametrize("is_told_of", [False, True])
+def test_a_thread_that_a_kill_left_before_it_was_told_anything_is_the_one_that_runs(
+    path: Path, is_told_of: bool
+) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        hub.scheduler.create(agency, Schedule(**OFTEN, input="The weather?"))
+        [run] = due(hub, datetime.now(UTC) + timedelta(hours=2))
+        thread = hub.create_thread(agency, "guide", schedule_run=run.id)
+        if is_told_of:
+            database = hub.store.database
+            told = {"thread_id": thread.record.id, "attempts": 1}
+            database.run(lambda c: schedules.change_run(c, database.tables, run.id, **told))
+    with a_hub(path, {"guide": ["Sun."]}) as hub:
+        hub.recover()
+        hub.scheduler.start()
+        until(lambda: runs(hub, agency, run.schedule_id) == ["completed"])
+        [only] = hub.threads(agency)
+        assert only.id == hub.scheduler.runs(agency, run.schedule_id)[0].thread_id
+        said = hub.thread(agency, only.id).state()["state"]["messages"]
+        assert [message["content"] for message in said] == ["The weather?", "Sun."]
+
+
+def test_what_is_queued_is_not_forgotten_for_what_came_later_and_the_queue_has_an_end(
+    path: Path,
+) -> None:
+    gate = Gate()
+    with a_hub(path, {"guide": HELD}) as hub:
+        agency, _ = hub.create_agency()
+        id = waiting_behind(hub, agency, gate, schedules.KEPT_RUNS + 3)
+        kept = runs(hub, agency, id)
+        assert kept.count("skipped") == 4
+        hub.scheduler.change(agency, id, status="paused")
+        database = hub.store.database
+        running = database.run(lambda c: schedules.unended(c, database.tables, "running", id))
+        assert len(running) == 1
+        gate.open()
+
+
+def test_a_schedule_is_of_a_blueprint_that_is_there(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        gone = Schedule(**{**OFTEN, "agent_type": "gone"})
+        with pytest.raises(sa.NotFound, match="no blueprint 'gone'"):
+            hub.scheduler.create(agency, gone)
+        kept = hub.scheduler.create(agency, Schedule(**OFTEN))
+        with pytest.raises(sa.NotFound, match="no blueprint 'gone'"):
+            hub.scheduler.change(agency, kept.id, {"agent_type": "gone"})
+        assert hub.scheduler.schedules(agency) == [kept]
 
 
 def test_what_is_another_agencys_is_not_there(path: Path) -> None:

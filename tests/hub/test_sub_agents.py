@@ -99,6 +99,29 @@ def test_a_report_with_another_token_or_of_another_child_changes_nothing(path: P
             boss.report(child.id, "Once more.", token)
 
 
+def test_people_answer_what_they_are_asked_while_a_child_is_still_at_work(path: Path) -> None:
+    def bill() -> sa.Interrupt:
+        """Ask for money."""
+        return sa.Interrupt("payment", message="Pay?")
+
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    turns = [[task("c1", "one"), sa.ToolCall("b1", "bill", {})], "Fine."]
+    with a_hub(path, {"boss": turns, "worker": slow}) as hub:
+        hub.system.add_tool(bill)
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        with pytest.raises(sa.InvalidDecision, match="No call 'c1' waits"):
+            boss.approve(True, answers={"b1": "paid", "c1": "Mine."}, by="test")
+        boss.approve(True, answers={"b1": "paid"}, by="test")
+        until(lambda: boss.run.get("reason") == "subagent")
+        [child] = [r for r in hub.threads(agency) if r.parent]
+        boss.report(child.id, "Its report.", child.parent["token"])  # type: ignore[index]
+        assert still(boss, "completed")
+        assert {"paid", "Its report."} <= set(contents(boss))
+
+
 @pytest.mark.spec("H3.3.5")
 def test_a_child_that_fails_reports_that_it_did(path: Path) -> None:
     models = {"boss": [task("c1", "one"), "I see."], "worker": [sa.ModelError("It is down.")]}

@@ -56,6 +56,19 @@ def test_a_config_that_nothing_takes_is_a_warning(caplog: pytest.LogCaptureFixtu
     assert "hitl" not in caplog.text
 
 
+@pytest.mark.parametrize("name", ["lok", "pay", "ask_user"])
+def test_people_are_asked_about_tools_that_the_tags_give_or_a_pattern_is_about(name: str) -> None:
+    made = system().defaults().add_tool(look).add_tool(sa.tool(look, name="pay"), "shop")
+    made.use(sa.AskUser, "shop")
+
+    def gated(*names: str, **more: Any) -> Blueprint:
+        return Blueprint("guide", "Be.", config={"hitl": {"tools": names}}, **more)
+
+    with pytest.raises(sa.ConfigurationError, match=f"names '{name}', which its tags do not give"):
+        made.check(gated("look", "task", name))
+    made.check(gated("look", "task", "pay", "ask_user", "mcp_*", tags=["default", "shop"]))
+
+
 @pytest.mark.spec("H3.4.3")
 @pytest.mark.parametrize("tool", [lambda at: at, functools.partial(look, "sea")])
 def test_a_tool_without_a_name_is_refused(tool: Any) -> None:

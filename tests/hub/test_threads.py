@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import make_url
 
 import sagents_nb as sa
-from sagents_nb.hub import Thread
+from sagents_nb.hub import Hub, Thread
 from sagents_nb.hub.threads import NothingWaits
 from sagents_nb.runtime.thread import runtime
 from tests.hub.world import World, chat, data_of, is_dense, kept_of, listening, rest, say
-from tests.talking import call, in_threads, until
+from tests.talking import PATIENCE, call, in_threads, until
 
 ERROR = sa.ModelError("The cable is cut.")
 PAY = call("pay", "p1", amount=5)
@@ -281,6 +285,70 @@ def test_a_rejection_runs_nothing_that_was_watched_and_the_run_goes_on(world: Wo
     assert all("rejected" in text for text in answers)
     assert chat(thread)[-1] == ("assistant", "I leave it.")
     assert data_of(world.events(thread), "hitl.resume") == [{"approved": False}]
+
+
+def killed(world: World, copy: Path) -> Hub:
+    """A hub over a copy of what was written so far, as after a kill of the process."""
+    path = str(make_url(world.url).database)
+    with closing(sqlite3.connect(path)) as before, closing(sqlite3.connect(copy)) as after:
+        before.backup(after)
+        named = "select name from sqlite_master where type = 'table' and name like '%lease%'"
+        for (name,) in after.execute(named).fetchall():
+            after.execute(f'delete from "{name}"')
+        after.commit()
+    return Hub(world.system, copy)
+
+
+@pytest.mark.parametrize(("answer", "ran"), [("ran", 1), ("did not run", 1), ("retry", 2)])
+def test_a_call_that_a_kill_cut_off_is_answered_and_neither_approved_nor_rejected(
+    world: World, tmp_path: Path, answer: str, ran: int
+) -> None:
+    thread = world.thread(call("hold", "h1"), "done")
+    thread.invoke([sa.Message.user("a")])
+    assert world.holds.wait(PATIENCE)
+    hub = killed(world, tmp_path / "copy.db")
+    try:
+        world.go_on.set()
+        rest(thread)
+        world.says("done")
+        again = hub.thread(world.agency, thread.record.id)
+        assert again.state()["state"]["interrupt"]["type"] == "in_doubt"
+        needed = """'h1' of hold needs an answer; .*"ran" or "did not run" or "retry"."""
+        for approved, answers in ((True, {}), (False, {}), (True, {"h1": "perhaps"})):
+            with pytest.raises(sa.InvalidDecision, match=needed):
+                again.approve(approved, answers=answers, by="test")
+        again.approve(True, answers={"h1": answer}, by="test")
+        assert rest(again) == "completed"
+        assert world.ran == ["hold"] * ran
+    finally:
+        hub.close()
+
+
+def test_of_several_calls_those_that_ask_are_answered_and_others_approved_or_rejected(
+    world: World,
+) -> None:
+    def bill(amount: int) -> sa.Interrupt:
+        """Ask for money."""
+        return sa.Interrupt("payment", message=f"Pay {amount}?")
+
+    world.system.add_tool(bill).use(sa.AskUser, "default")
+    question = call("ask_user", "q1", question="Where?", response_type="freeform")
+    thread = world.thread([PAY, call("bill", "b1", amount=3), question], "done")
+    say(thread, "a")
+    with pytest.raises(sa.InvalidDecision, match="'p1' of pay asks nothing"):
+        thread.approve(True, answers={"p1": "yes"}, by="test")
+    thread.approve(True, by="test")
+    rest(thread)
+    with pytest.raises(sa.InvalidDecision, match="'q1' of ask_user needs an answer"):
+        thread.approve(True, answers={"b1": "paid"}, by="test")
+    with pytest.raises(sa.InvalidDecision, match="'b1' of bill needs an answer"):
+        thread.approve(False, by="test")
+    thread.approve(False, answers={"b1": "paid"}, by="test")
+    assert rest(thread) == "completed"
+    assert world.ran == ["pay 5"]
+    answers = [text for role, text in chat(thread) if role == "tool"]
+    assert "paid" in answers
+    assert any("They said: Rejected." in text for text in answers)
 
 
 @pytest.mark.spec("H3.2.2")

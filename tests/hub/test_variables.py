@@ -45,9 +45,27 @@ def test_a_name_with_a_dollar_is_the_variable_of_the_process_if_it_is_allowed(
     system = Speaking({"guide": [sa.ToolCall("c1", "spy", {}), "Done."]}).add_tool(spy)
     hub = Hub(system, tmp_path / "hub.db", environment=["TOWN"])
     agency, _ = hub.create_agency()
-    hub.save_variables(agency, {"a": "$TOWN", "b": "$HIDDEN", "c": "$TOWNS", "d": 5})
+    for name in ("$HIDDEN", "$TOWNS"):
+        with pytest.raises(sa.ConfigurationError, match=rf"'b' cannot be \{name}: .* environment"):
+            hub.save_variables(agency, {"a": "$TOWN", "b": name})
+    assert hub.variables(agency) == []
+    hub.save_variables(agency, {"a": "$TOWN", "c": "$5", "d": 5})
     thread = hub.create_thread(agency, "guide")
-    assert told(hub, agency, thread) == "a=Bergen, b=$HIDDEN, c=$TOWNS, d=5"
+    assert told(hub, agency, thread) == "a=Bergen, c=$5, d=5"
+    hub.close()
+
+
+def test_what_a_hub_allowed_before_and_allows_no_more_is_left_as_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN", "nobody may know")
+    system = Speaking({"guide": [sa.ToolCall("c1", "spy", {}), "Done."]}).add_tool(spy)
+    hub = Hub(system, tmp_path / "hub.db", environment=["HIDDEN"])
+    agency, _ = hub.create_agency()
+    hub.save_variables(agency, {"a": "$HIDDEN"})
+    hub.close()
+    hub = Hub(system, tmp_path / "hub.db")
+    assert told(hub, agency, hub.create_thread(agency, "guide")) == "a=$HIDDEN"
     hub.close()
 
 
@@ -78,6 +96,10 @@ def test_max_iterations_bounds_the_calls_of_the_model_and_zero_does_not(tmp_path
         assert still(endless, "completed")
         with pytest.raises(sa.ConfigurationError, match="MAX_ITERATIONS"):
             hub.create_thread(agency, "guide", variables={"MAX_ITERATIONS": -1})
+        for wrong in ("x", -1, None, "5"):
+            with pytest.raises(sa.ConfigurationError, match="MAX_ITERATIONS"):
+                hub.save_variables(agency, {"MAX_ITERATIONS": wrong, "other": 1})
+        assert hub.variables(agency) == ["MAX_ITERATIONS"]
 
 
 def test_a_variable_is_of_one_agency(tmp_path: Path) -> None:

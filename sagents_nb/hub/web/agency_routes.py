@@ -178,8 +178,11 @@ def create_thread(call: Call) -> ThreadReply:
 
 
 def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
+    parent = record.parent
     return msgspec.structs.replace(
         msgspec.convert(record.view(), ThreadReply),
+        # The token with which it reports is for itself: its own state has it.
+        parent=None if parent is None else {"threadId": parent["threadId"]},
         title=record.title,
         status=standing.status,
         reason=standing.reason,

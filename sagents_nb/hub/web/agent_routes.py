@@ -49,6 +49,8 @@ def approve(call: Call) -> OkReply:
     call.thread.approve(
         body.approved,
         edits,
+        body.answers,
+        names={e.id: e.name for e in body.modified_tool_calls if e.name is not None},
         interrupt_id=body.interrupt_id,
         digests=body.digests,
         by="http",

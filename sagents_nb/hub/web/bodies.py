@@ -240,7 +240,7 @@ class EventsReply(Reply):
 
 
 class CallEdit(Body):
-    """A call that waits, as it is to be run."""
+    """A call that waits, as it is to be run; a ``name`` is that of its tool, and stays."""
 
     id: str
     args: dict[str, Any]
@@ -248,14 +248,16 @@ class CallEdit(Body):
 
 
 class Approval(Body):
-    """The answer to what waits.
+    """The answer to what waits: all of it is ``approved`` or rejected, and what asks is answered.
 
-    ``interruptId`` and ``digests``, by the ids of the calls, are those of what somebody saw; a page
-    has to send them.
+    ``answers``, by the ids of the calls, are for those that ask something: "ran", "did not run" or
+    "retry" where nobody knows whether a call ran. ``interruptId`` and ``digests``, by the ids of
+    the calls, are those of what somebody saw; a page has to send them.
     """
 
     approved: bool
     modified_tool_calls: list[CallEdit] = []
+    answers: dict[str, Any] = {}
     interrupt_id: str | None = None
     digests: dict[str, str] | None = None
 

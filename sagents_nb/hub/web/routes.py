@@ -295,7 +295,10 @@ ROUTES: tuple[Route, ...] = (
         errors=_NOT_THERE,
     ),
     Route(
-        *("POST", f"{S}/pause", Needs.AGENCY, "Have it begin nothing for now."),
+        "POST",
+        f"{S}/pause",
+        Needs.AGENCY,
+        "Have it begin nothing for now; what is queued waits until it is resumed.",
         schedule_routes.pause_schedule,
         reply=ScheduleReply,
         errors=_NOT_THERE,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from tests.hub.web.served import Served
+import sagents_nb as sa
+from sagents_nb.hub import AgentSystem, Blueprint
+from tests.hub.web.served import Served, serving
+from tests.talking import call
 
 pytestmark = pytest.mark.spec("H3.5.1")
 
@@ -99,6 +103,7 @@ def test_blueprints_are_those_of_the_code_and_of_the_agency_which_come_first(
         {"name": "new", "prompt": "Be brief.", "tags": [""]},
         {"name": "new", "prompt": "Be brief.", "tags": "default"},
         {"name": "new", "prompt": "Be brief.", "config": {"hitl": {"tools": "note"}}},
+        {"name": "new", "prompt": "Be brief.", "config": {"hitl": {"tools": ["notes"]}}},
         {"name": "new", "prompt": "Be brief.", "config": []},
         {"name": "new", "prompt": "Be brief.", "version": 7},
     ],
@@ -134,6 +139,21 @@ def test_threads_are_listed_the_newest_first(served: Served) -> None:
     assert seen["agencyId"] == agency.id
     assert seen["request"] == {"userAgent": "test", "ip": "127.0.0.1", "referrer": "http://a/b"}
     assert "parent" not in seen
+
+
+def test_the_list_says_whose_child_a_thread_is_and_its_token_is_for_itself(tmp_path: Path) -> None:
+    asks = call("task", description="Look.", subagentType="guide")
+    system = AgentSystem(sa.ScriptedModel([asks, "It is so.", "Fine."])).defaults()
+    with serving(tmp_path / "hub.db", system.add_agent(Blueprint("guide", "Be brief."))) as served:
+        parent = served.thread()
+        served.client.post(served.path(parent, "/invoke"), json={})
+        served.wait(parent)
+        answer = served.client.get(served.path(rest="/agents"))
+        [child] = [each for each in answer.json()["agents"] if "parent" in each]
+        assert child["parent"] == {"threadId": parent}
+        state = served.client.get(served.path(child["id"], "/state")).json()["state"]
+        assert state["parent"].keys() == {"threadId", "token"}
+        assert state["parent"]["token"] not in answer.text
 
 
 @pytest.mark.parametrize("input", ["hello", {"messages": [{"content": "hello"}]}])

@@ -200,6 +200,22 @@ def test_what_is_not_approved_does_not_run(served: Served) -> None:
     assert not [text for text in texts(served, thread) if text and text.startswith("noted")]
 
 
+def test_what_asks_is_answered(tmp_path: Path) -> None:
+    question = call("ask_user", "q1", question="Where?", response_type="freeform")
+    system = AgentSystem(sa.ScriptedModel([question, "done"])).use(sa.AskUser, "default")
+    system.add_agent(Blueprint("guide", "Be brief."))
+    with serving(tmp_path / "hub.db", system) as served:
+        thread = served.thread()
+        invoke(served, thread)
+        served.wait(thread, "paused")
+        refused = approve(served, thread, approved=True)
+        assert refused.status_code == 400
+        assert refused.json()["error"].startswith("The call 'q1' of ask_user needs an answer")
+        assert approve(served, thread, approved=True, answers={"q1": "Oslo"}).status_code == 200
+        served.wait(thread)
+        assert any("Oslo" in (text or "") for text in texts(served, thread))
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -212,6 +228,16 @@ def test_what_is_not_approved_does_not_run(served: Served) -> None:
             {"approved": True, "modifiedToolCalls": [{"id": "call-1", "args": {"text": "x"}}] * 2},
             400,
         ),
+        (
+            {
+                "approved": True,
+                "modifiedToolCalls": [{"id": "call-1", "name": "pay", "args": {"text": "x"}}],
+            },
+            400,
+        ),
+        ({"approved": True, "answers": {"call-1": "ran"}}, 400),
+        ({"approved": True, "answers": {"x": "ran"}}, 400),
+        ({"approved": True, "answers": "ran"}, 400),
         ({"approved": True, "interruptId": "another"}, 409),
         ({"approved": True, "digests": {"call-1": "another"}}, 409),
         ({"approved": True, "digests": {}}, 409),
