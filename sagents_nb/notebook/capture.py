@@ -109,7 +109,7 @@ class Capture(io.TextIOBase):
 
     def value(self, value: Any) -> None:
         """Take the value of a last expression, and display it if it is more than text."""
-        if getattr(value, "number", None) in open_figures() - self._figures:
+        if getattr(value, "number", None) in _figures() - self._figures:
             return  # a figure, which is taken with the others
         value = without_secret_entries(value)
         data: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class Capture(io.TextIOBase):
     @contextlib.contextmanager
     def capturing(self) -> Iterator[None]:
         """Take what is printed and displayed meanwhile, also by C code and by commands."""
-        self._figures = open_figures()
+        self._figures = _figures()
         in_kernel = os.name == "posix" and getattr(self._shell, "kernel", None) is not None
         with (
             _descriptors_taken(self.write) if in_kernel else contextlib.nullcontext(),
@@ -157,7 +157,7 @@ class Capture(io.TextIOBase):
         The inline backend would show them when the whole cell has ended. Those of an
         interactive one stay, and are shown by it.
         """
-        made = sorted(open_figures() - self._figures)
+        made = sorted(_figures() - self._figures)
         if not made:
             return
         from matplotlib import pyplot
@@ -252,7 +252,7 @@ def _image(data: dict[str, Any]) -> ImagePart | None:
     return None
 
 
-def open_figures() -> set[int]:
+def _figures() -> set[int]:
     """The numbers of pyplot's figures; it is not imported to ask."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return set() if pyplot is None else set(pyplot.get_fignums())
@@ -263,12 +263,13 @@ def _stays(pyplot: Any) -> bool:
     return pyplot.get_backend().lower().rpartition(".")[2] in _INTERACTIVE
 
 
-def close_shown(before: set[int], messages: Iterable[Message]) -> None:
-    """Close figures of pyplot that are not of ``before`` and that tools have given back.
+def close_shown(messages: Iterable[Message]) -> None:
+    """Close figures of pyplot that tools have given back, as their images say.
 
-    They are seen in the transcript. The inline backend would show them once more below it.
+    They are seen in the transcript. The inline backend, which closes all as a cell ends, would show
+    them once more below it.
     """
-    if not (made := sorted(open_figures() - before)):
+    if not (made := sorted(_figures())):
         return
     results = [result for message in messages for result in message.tool_results]
     given = [part for r in results if not isinstance(r.content, str) for part in r.content]

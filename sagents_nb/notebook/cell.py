@@ -18,7 +18,7 @@ from ..runtime.main_thread import main_thread
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
-from .capture import close_shown, open_figures
+from .capture import close_shown
 from .outputs import Place, awaited, here, run_again, shown_in
 from .status_text import interrupt_text, kept_text, markdown_output, under_way_text
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
@@ -187,7 +187,6 @@ class CellOutput:
         self.run_id = run_id
         self.text = under_way_text(session)
         self.place = here()
-        self._figures = open_figures()
         if self.panel is not None:
             self._show(session, self.panel)
 
@@ -224,7 +223,7 @@ class CellOutput:
         """Show how it ended, as far as that is known."""
         text = "*The run has no answer.*" if result is None else markdown(result.messages)
         if result is not None:
-            close_shown(self._figures, result.messages)
+            close_shown(result.messages)
         self._tell(session, text)
 
     def follow(self, session: Session) -> None:
