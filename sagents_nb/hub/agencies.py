@@ -12,7 +12,7 @@ import sqlalchemy as sql
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
 from ..sql import insert_new
-from ..store.conversations import Conversation
+from ..store.conversations import Conversation, conversation_of, selected
 from ..store.database.schema import Tables
 from ..store.scope import owner_of
 from .vocabulary import RUN_PAUSED, STATUSES
@@ -70,8 +70,13 @@ def get(connection: sql.Connection, tables: Tables, id: str) -> Agency:
     t = tables.hub_agencies
     row = connection.execute(sql.select(t).where(t.c.id == id)).first()
     if row is None:
-        raise NotFound(f"There is no agency {id!r:.110}; the list of agencies names them.")
+        raise missing(id)
     return Agency(*row)
+
+
+def missing(id: str) -> NotFound:
+    """What is said of an agency that is not there, or is not for whoever asks."""
+    return NotFound(f"There is no agency {id!r:.110}; the list of agencies names them.")
 
 
 def of_secret(connection: sql.Connection, tables: Tables, digest: str) -> str | None:
@@ -105,19 +110,9 @@ def conversations_of(
 ) -> list[Conversation]:
     """Its conversations, the newest first."""
     t = tables.conversations
-    columns = (t.c.id, t.c.title, t.c.metadata, t.c.created_at, t.c.updated_at)
-    query = sql.select(*columns).where(t.c.owner == owner_of(agency))
+    query = selected(tables, t.c.updated_at).where(t.c.owner == owner_of(agency))
     rows = connection.execute(query.order_by(t.c.created_at.desc(), t.c.id.desc()))
-    return [
-        Conversation(
-            id=row.id,
-            title=row.title,
-            metadata=row.metadata if isinstance(row.metadata, dict) else {},
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
-        for row in rows
-    ]
+    return [conversation_of(row) for row in rows]
 
 
 def cut_off(connection: sql.Connection, tables: Tables, agency: Agency) -> list[str]:

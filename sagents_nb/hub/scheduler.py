@@ -234,15 +234,8 @@ class Scheduler:
             logger.exception("Schedules could not be looked after")
 
     def _begin_due(self) -> None:
-        for run in self._run(schedules.claim, datetime.now(UTC)):
+        for run, kept in self._run(schedules.claim, datetime.now(UTC)):
             if run.status == schedules.RUNNING:
-                [kept] = [
-                    kept
-                    for one, kept in self._run(
-                        schedules.unended, schedules.RUNNING, run.schedule_id
-                    )
-                    if one.id == run.id
-                ]
                 self._begin(kept, run)
 
     def _look_after(self) -> None:

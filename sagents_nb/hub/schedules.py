@@ -264,11 +264,13 @@ def next_moment(connection: sql.Connection, tables: Tables) -> datetime | None:
     return moment
 
 
-def claim(connection: sql.Connection, tables: Tables, now: datetime) -> list[ScheduleRun]:
+def claim(
+    connection: sql.Connection, tables: Tables, now: datetime
+) -> list[tuple[ScheduleRun, KeptSchedule]]:
     """A run of each that is due, which nobody else claims; what was missed before counts once."""
     t = tables.hub_schedules
     due = sql.select(t).where(t.c.status == ACTIVE, t.c.next_at <= now).order_by(t.c.next_at)
-    claimed: list[ScheduleRun] = []
+    claimed: list[tuple[ScheduleRun, KeptSchedule]] = []
     for row in connection.execute(due).all():
         kept = _kept(row)
         next_at = kept.schedule.next_after(now)
@@ -277,7 +279,7 @@ def claim(connection: sql.Connection, tables: Tables, now: datetime) -> list[Sch
             values["status"] = DISABLED
         mine = t.update().where(t.c.id == kept.id, t.c.next_at == kept.next_at).values(values)
         if connection.execute(mine).rowcount:
-            claimed.append(begin(connection, tables, kept, kept.next_at or now))
+            claimed.append((begin(connection, tables, kept, kept.next_at or now), kept))
     return claimed
 
 

@@ -409,8 +409,8 @@ class Thread:
 
     def retry(self) -> None:
         """Try again what failed."""
-        with self._lock, suppress(NotRunning, Busy):
-            self.session.retry()
+        with self._lock:
+            self._hear_more()
 
     def go_on(self) -> None:
         """After an end of the process: go on with what was under way, if there was any."""

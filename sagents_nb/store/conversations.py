@@ -76,7 +76,7 @@ def find(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Con
     if not isinstance(id, str):
         return None
     rows = _finding(tables)(connection, {"found": id, "by": owner}).rows
-    return _conversation(rows[0]) if rows else None
+    return conversation_of(rows[0]) if rows else None
 
 
 def get(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Conversation:
@@ -97,7 +97,7 @@ def listed(
     # So many of the others, at least, come before the first that is asked for.
     skipped = max(0, offset - len(open_ones))
     window = {"by": owner, "most": limit + offset - skipped, "skipped": skipped}
-    found = [_conversation(row) for row in [*open_ones, *others(connection, window).rows]]
+    found = [conversation_of(row) for row in [*open_ones, *others(connection, window).rows]]
     if open_ones:
         found.sort(
             key=lambda conversation: (conversation.updated_at, conversation.id), reverse=True
@@ -185,7 +185,8 @@ def _changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     return dict(changes)
 
 
-def _conversation(row: Iterable[Any]) -> Conversation:
+def conversation_of(row: Iterable[Any]) -> Conversation:
+    """What a row of :func:`selected` says."""
     id, title, metadata, created_at, updated_at = row
     return Conversation(
         id=id,
@@ -204,7 +205,8 @@ def _touching(tables: Tables, names: frozenset[str]) -> Prepared:
     return Prepared(table.update().where(*of_it).values(updated_at=sql.bindparam("now"), **new))
 
 
-def _conversations(tables: Tables, updated_at: sql.ColumnElement[datetime]) -> sql.Select[Any]:
+def selected(tables: Tables, updated_at: sql.ColumnElement[datetime]) -> sql.Select[Any]:
+    """What is read of a conversation, whose ``updated_at`` may be known better elsewhere."""
     c = tables.conversations.c
     return sql.select(c.id, c.title, c.metadata, c.created_at, updated_at.label("updated_at"))
 
@@ -213,7 +215,7 @@ def _conversations(tables: Tables, updated_at: sql.ColumnElement[datetime]) -> s
 def _finding(tables: Tables) -> Prepared:
     c = tables.conversations.c
     of_it = c.id == sql.bindparam("found"), c.owner == sql.bindparam("by")
-    return Prepared(_conversations(tables, leases.went_on(tables)).where(*of_it))
+    return Prepared(selected(tables, leases.went_on(tables)).where(*of_it))
 
 
 @functools.cache
@@ -225,10 +227,10 @@ def _listing(tables: Tables) -> tuple[Prepared, Prepared]:
     c = tables.conversations.c
     by = sql.bindparam("by", type_=c.owner.type)
     # Not by the index of owners, which has all of theirs.
-    held = _conversations(tables, leases.went_on(tables)).where(
+    held = selected(tables, leases.went_on(tables)).where(
         c.id.in_(leases.held(tables)), sql.func.coalesce(c.owner, "") == by
     )
-    others = _conversations(tables, c.updated_at).where(c.owner == by, _is_shut(tables))
+    others = selected(tables, c.updated_at).where(c.owner == by, _is_shut(tables))
     most, skipped = (sql.bindparam(name, type_=sql.BigInteger) for name in ("most", "skipped"))
     newest = others.order_by(c.updated_at.desc(), c.id.desc()).limit(most).offset(skipped)
     return Prepared(held), Prepared(newest)

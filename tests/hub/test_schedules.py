@@ -30,7 +30,8 @@ def path(tmp_path: Path) -> Path:
 def due(hub: Hub, moment: datetime) -> list[schedules.ScheduleRun]:
     """What is claimed at that moment."""
     database = hub.store.database
-    return database.run(lambda c: schedules.claim(c, database.tables, moment))
+    claimed = database.run(lambda c: schedules.claim(c, database.tables, moment))
+    return [run for run, _ in claimed]
 
 
 def runs(hub: Hub, agency: Agency, id: str) -> list[str]:

@@ -199,18 +199,18 @@ class App:
             return await self._completed(reply, request, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
 
-    async def _door(self, owned: Owned, scope: Scope) -> Door | None:
-        """Where the process is asked that has a thread open; None where it cannot be."""
-        if scope.get(FORWARDED):
-            return None  # it was somebody else's a moment ago, and goes round in no circle
-        door: Door | None = await self._work(self.hub.doors.of, owned.owner)
+    async def _door(self, owned: Owned, scope: Scope) -> Door:
+        """Where the process is asked that has a thread open; raises :class:`NoDoor`."""
+        door: Door | None = None
+        if not scope.get(FORWARDED):  # else it was somebody else's a moment ago: in no circle
+            door = await self._work(self.hub.doors.of, owned.owner)
+        if door is None:
+            raise NoDoor(owned)
         return door
 
     async def _elsewhere(self, request: Request, owned: Owned) -> Response:
         try:
             door = await self._door(owned, request.scope)
-            if door is None:
-                raise NoDoor(owned)
             return await forwarded(request, await request.body(), door)
         except Exception as error:
             return _failure(error, request.url.path)
@@ -306,8 +306,6 @@ class App:
     async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
         try:
             door = await self._door(owned, socket.scope)
-            if door is None:
-                raise NoDoor(owned)
             await joined(socket, door, _subprotocol(socket))
         except Exception as error:
             await deny(socket, _failure(error, socket.url.path))

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
 from ...errors import SagentsError
-from ..agencies import digest_of
+from ..agencies import digest_of, missing
 from ..hub import Hub
 from .call import Limits, problem
 from .routes import Match, Needs, match
@@ -211,7 +211,7 @@ class Guard:
             return None
         if found.parameters["agency"] == owner:
             return None
-        return Refusal(404, _no_agency(found.parameters["agency"]))
+        return Refusal(404, str(missing(found.parameters["agency"])))
 
     # what it is
 
@@ -261,10 +261,6 @@ class _Limited:
 
 def _too_large(most: int) -> str:
     return f"The body has more than {most:,} bytes; send less at once."
-
-
-def _no_agency(id: str) -> str:
-    return f"There is no agency {id!r}; the list of agencies names them."
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:
