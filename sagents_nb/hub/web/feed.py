@@ -39,7 +39,12 @@ class Feed:
         self._waiting: deque[ThreadEvent | None] = deque()
         self._behind = True  # of what is kept nothing has been read
         self._unwatch = thread.session.watch(f"feed-{uuid.uuid4().hex[:12]}")  # it does not rest
-        runtime.call(thread.log.listen, self._hear)
+        runtime.call(self._listen)
+
+    def _listen(self) -> None:
+        """On the runtime's loop: what was told till now is read, what follows is heard."""
+        self._until = self._heard = self._thread.log.last
+        self._thread.log.listen(self._hear)
 
     def end(self) -> None:
         """Hear of nothing any more."""
@@ -54,6 +59,9 @@ class Feed:
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.clear()
             self._behind = True
+            self._until = self._heard
+        if event is not None:
+            self._heard = event.seq
         self._waiting.append(event)
         self._woken.set()
 
@@ -62,7 +70,7 @@ class Feed:
             if self._behind:
                 self._behind = False
                 try:
-                    while kept := await asyncio.to_thread(self._read, self._last):
+                    while kept := await self._read_on():
                         for event in kept:
                             self._last = event.seq
                             yield event
@@ -81,3 +89,8 @@ class Feed:
             if not self._behind:
                 self._woken.clear()
                 await self._woken.wait()
+
+    async def _read_on(self) -> list[ThreadEvent]:
+        """More of what is not waiting: what is would be read without the deltas before it."""
+        kept = await asyncio.to_thread(self._read, self._last)
+        return [event for event in kept if event.seq <= self._until]

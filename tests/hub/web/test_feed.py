@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,32 @@ def test_a_stream_tells_the_same_with_numbers_to_go_on_from(served: Served) -> N
         assert [next(streamed(live.iter_lines()))["id"]] == [4]  # the later one of the two
 
 
+def test_who_begins_to_read_when_the_run_is_over_is_told_the_pieces_it_was_there_for(
+    served: Served,
+) -> None:
+    id = served.thread()
+    thread = served.hub.thread(served.agency, id)
+
+    async def read() -> list[ThreadEvent]:
+        loop = asyncio.get_running_loop()
+        kept = partial(served.hub.events, served.agency, id)
+        feed = await asyncio.to_thread(Feed, thread, 0, kept, loop)
+        await asyncio.to_thread(invoke, served, id, "how are you?")
+        await asyncio.to_thread(served.wait, id)
+        seen = []
+        async for event in feed:
+            seen.append(event)
+            if event.type == "agent.completed":
+                break
+        feed.end()
+        return seen
+
+    seen = run(read())
+    pieces = [event for event in seen if event.type == "model.delta"]
+    assert "".join(piece.data["delta"] for piece in pieces) == "You said: how are you?"
+    assert [event.seq for event in seen if event not in pieces] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.parametrize("since", ["-1", "x", "1.5", "9" * 19, "٣", "1e3", " "])
 def test_what_is_no_number_of_an_event_is_refused(served: Served, since: str) -> None:
     thread = served.thread()
@@ -198,6 +225,8 @@ def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_t
 
 class Told:
     """A thread whose events the test tells; ``kept`` are those that can be read."""
+
+    last = 0
 
     def __init__(self) -> None:
         self.session = self.log = self
