@@ -288,8 +288,7 @@ def _anew(default: Any) -> Any:
 class JSONArguments:
     """An object of a JSON Schema, for a handler that takes its properties by name.
 
-    Checked are the names: that those required are there, and where the schema has
-    ``"additionalProperties": false``, that no other is. What the values hold is the handler's.
+    What a model sent is checked by all that the schema says, but for its ``format``.
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any], handler: Callable[..., Any]) -> None:
@@ -298,20 +297,30 @@ class JSONArguments:
                 f"Tool {name!r}: a tool's schema is that of an object, such as "
                 '{"type": "object", "properties": {"city": {"type": "string"}}}.'
             )
+        from .json_schema import JSONSchema  # seldom, and it imports more
+
         self.schema = {"properties": {}, **schema}
+        self._check = JSONSchema(self.schema, f"Tool {name!r}")
         hints = _hints(name, handler)
         self.context_parameter = next((n for n, hint in hints.items() if _is_context(hint)), None)
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """``arguments`` as they came; raises ValueError with a sentence for the model."""
-        known = self.schema["properties"]
+        """``arguments`` as the schema wants them; raises ValueError with a sentence for the model.
+
+        As with :class:`FunctionArguments`, what is no text may come as one.
+        """
         for name in self.schema.get("required", ()):
             if name not in arguments:
                 raise ValueError(f"Invalid arguments: Object missing required field `{name}`")
+        closed = self.schema.get("additionalProperties") is False
+        known = self.schema["properties"]
         for name in arguments:
-            if name not in known and self.schema.get("additionalProperties") is False:
+            if closed and name not in known and "patternProperties" not in self.schema:
                 raise ValueError(f"Invalid arguments: Object contains unknown field `{name}`")
-        return dict(arguments)
+        try:
+            return self._check.checked(arguments)
+        except ValueError as error:
+            raise ValueError(f"Invalid arguments: {error}") from None
 
 
 def _docstring_parameters(function: Callable[..., Any]) -> dict[str, str]:
@@ -783,9 +792,9 @@ class Tool:
 
         ``handler``, a function or an async one, is given the schema's properties by name; a
         parameter annotated with :class:`ToolContext` is given that. ``options`` are those of
-        :func:`tool`. The names are checked (required ones, and others where the schema forbids
-        them), the values are the handler's to check. Raises
-        :class:`~sagents_nb.errors.ConfigurationError` for a schema that is not of an object.
+        :func:`tool`. What a model sends is checked by the schema, but for each ``format``. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for a schema that is none, or not of an
+        object.
 
         >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
         >>> weather = Tool.from_schema("weather", "Get it.", schema, lambda city: f"Sun in {city}")
