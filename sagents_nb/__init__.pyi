@@ -201,6 +201,9 @@ from .middleware import (
     CompiledSubAgent as CompiledSubAgent,
 )
 from .middleware import (
+    ConfidenceCheck as ConfidenceCheck,
+)
+from .middleware import (
     ConversationTitle as ConversationTitle,
 )
 from .middleware import (
@@ -217,6 +220,9 @@ from .middleware import (
 )
 from .middleware import (
     PatchToolCalls as PatchToolCalls,
+)
+from .middleware import (
+    SlidingWindow as SlidingWindow,
 )
 from .middleware import (
     SubAgentConfig as SubAgentConfig,

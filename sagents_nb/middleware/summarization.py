@@ -135,10 +135,10 @@ class Summarization(Middleware):
         rest = [m for m in state.messages[head:] if not is_summary(m)]
         return state.set_messages([*state.messages[:head], *_summary_messages(text), *rest])
 
-    def before_model(self, state: State, ctx: RunContext) -> State | Awaitable[State | None] | None:
+    def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | None:
         """None if it is not time, else what becomes of the state."""
         if self.initial_summary is not None and not _has_summary(state.messages):
-            return self.with_summary(state, self.initial_summary)
+            return self._begun(state, self.initial_summary)
         if self.turns is not None:
             starts = turns_of(state.messages, ctx.local).starts
             if len(starts) - 1 > self.turns:
@@ -151,6 +151,9 @@ class Summarization(Middleware):
         if count.tokens < self.max_tokens or count.tokens < count.wait_until:
             return None
         return self._compacted(state, count, ctx, safe_cut(state.messages, self.keep))
+
+    async def _begun(self, state: State, summary: str) -> State:
+        return self.with_summary(state, summary)
 
     async def _compacted(
         self, state: State, count: _Count, ctx: RunContext, cut: int | None
