@@ -36,7 +36,7 @@ _EXPORTS = {
     "middleware": (
         "AskUser CompiledSubAgent ConfidenceCheck ConversationTitle DebugLog FileSystem "
         "HumanInTheLoop Middleware PatchToolCalls SlidingWindow SubAgentConfig SubAgents "
-        "Summarization TodoList"
+        "Summarization TodoList ToolSearch"
     ),
     "files": (
         "CallbackStorage DiskStorage FileChanged FileError FileMissing FileStorage FsspecStorage "

@@ -236,6 +236,9 @@ from .middleware import (
 from .middleware import (
     TodoList as TodoList,
 )
+from .middleware import (
+    ToolSearch as ToolSearch,
+)
 from .models import (
     AnthropicModel as AnthropicModel,
 )

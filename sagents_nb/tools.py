@@ -709,10 +709,11 @@ class Tool:
     "caller" for an async function that uses what belongs to the loop on which the run was started:
     a database pool, an HTTP session. ``timeout`` is in seconds. ``idempotent`` means that running
     it again with the same arguments is harmless. With ``needs_approval`` people are asked before it
-    runs, unless ``interrupt_on`` of the agent says otherwise. A turn with a ``sequential`` tool
-    runs its calls one after the other. ``display_text`` is what people read while it runs: text, or
-    a function of the arguments. ``arguments`` says how those of a call are read; by default as the
-    function's annotations are.
+    runs, unless ``interrupt_on`` of the agent says otherwise. With ``defer_loading`` the model is
+    not told of it before a :class:`~sagents_nb.ToolSearch` finds it. A turn with a ``sequential``
+    tool runs its calls one after the other. ``display_text`` is what people read while it runs:
+    text, or a function of the arguments. ``arguments`` says how those of a call are read; by
+    default as the function's annotations are.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a name that no provider takes, a
     parameter without a type that JSON can say, and a ``run_on`` that does not fit.
@@ -740,6 +741,7 @@ class Tool:
         timeout: float | None = None,
         sequential: bool = False,
         needs_approval: bool = False,
+        defer_loading: bool = False,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
         arguments: Arguments | None = None,
     ) -> None:
@@ -774,6 +776,7 @@ class Tool:
         self.timeout = timeout
         self.sequential = sequential
         self.needs_approval = needs_approval
+        self.defer_loading = defer_loading
         self.display_text = display_text
         self.spec = ToolSpec(self.name, self.description, self.schema)
         functools.update_wrapper(self, function, updated=())
@@ -869,6 +872,7 @@ def tool(
     timeout: float | None = None,
     sequential: bool = False,
     needs_approval: bool = False,
+    defer_loading: bool = False,
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -878,7 +882,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     descriptions from ``Annotated[int, "how many"]``, ``pydantic.Field``, ``msgspec.Meta`` or the
     docstring's Args section. A method is a tool of its object: ``tools=[shop.price]``. Options are
     those of :class:`Tool`: ``name``, ``description``, ``schema``, ``idempotent``, ``run_on``,
-    ``timeout``, ``sequential``, ``needs_approval`` and ``display_text``. Raises
+    ``timeout``, ``sequential``, ``needs_approval``, ``defer_loading`` and ``display_text``. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a function without annotations, and as
     :class:`Tool` does.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .sub_agents import SubAgents
     from .summarization import Summarization
     from .todo_list import TodoList
+    from .tool_search import ToolSearch
 
 # Loaded when the first agent is made, or when it is asked for: importing sagents_nb is light.
 _MODULES = {
@@ -36,6 +37,7 @@ _MODULES = {
     "SubAgents": "sub_agents",
     "Summarization": "summarization",
     "TodoList": "todo_list",
+    "ToolSearch": "tool_search",
 }
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "SubAgents",
     "Summarization",
     "TodoList",
+    "ToolSearch",
 ]
 
 __getattr__ = face(__name__, _MODULES)
