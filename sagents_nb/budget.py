@@ -120,11 +120,15 @@ def meter_of(budget: Budget | None, parent: Meter | None = None) -> Meter:
 
 
 class Meter:
-    """What a run has used of its budget, if that is ``limited``; shared with its sub-agents."""
+    """What a run has used of its budget, if that is ``limited``; shared with its sub-agents.
+
+    ``limits_cost`` is whether somebody limits what it may cost.
+    """
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or _unlimited()
         self.limited = budget is not None and budget != _unlimited()
+        self.limits_cost = self.budget.cost_usd is not None
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -170,11 +174,6 @@ class Meter:
         """How long it may still run; None if nobody limits that."""
         limit = self.budget.seconds
         return None if limit is None else limit - self.seconds
-
-    @property
-    def limits_cost(self) -> bool:
-        """Whether somebody limits what it may cost."""
-        return self.budget.cost_usd is not None
 
     def draws_on(self, pot: Meter) -> bool:
         """Whether what this one counts is counted by ``pot``, too."""
@@ -306,6 +305,7 @@ class _DrawingMeter(Meter):
         super().__init__(budget)
         self._pots = pots
         self.limited = self.limited or any(pot.limited for pot in pots)
+        self.limits_cost = self.limits_cost or any(pot.limits_cost for pot in pots)
 
     def begin(self) -> None:
         super().begin()
@@ -321,10 +321,6 @@ class _DrawingMeter(Meter):
     def seconds_left(self) -> float | None:
         left = [super().seconds_left, *(pot.seconds_left for pot in self._pots)]
         return min((seconds for seconds in left if seconds is not None), default=None)
-
-    @property
-    def limits_cost(self) -> bool:
-        return super().limits_cost or any(pot.limits_cost for pot in self._pots)
 
     def draws_on(self, pot: Meter) -> bool:
         return self is pot or any(own.draws_on(pot) for own in self._pots)
