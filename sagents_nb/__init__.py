@@ -34,8 +34,9 @@ _EXPORTS = {
         "default_model resolve_model"
     ),
     "middleware": (
-        "AskUser CompiledSubAgent ConversationTitle DebugLog FileSystem HumanInTheLoop Middleware "
-        "PatchToolCalls SubAgentConfig SubAgents Summarization TodoList"
+        "AskUser CompiledSubAgent ConfidenceCheck ConversationTitle DebugLog FileSystem "
+        "HumanInTheLoop Middleware PatchToolCalls SlidingWindow SubAgentConfig SubAgents "
+        "Summarization TodoList ToolSearch"
     ),
     "files": (
         "CallbackStorage DiskStorage FileChanged FileError FileMissing FileStorage FsspecStorage "

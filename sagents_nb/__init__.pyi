@@ -201,6 +201,9 @@ from .middleware import (
     CompiledSubAgent as CompiledSubAgent,
 )
 from .middleware import (
+    ConfidenceCheck as ConfidenceCheck,
+)
+from .middleware import (
     ConversationTitle as ConversationTitle,
 )
 from .middleware import (
@@ -219,6 +222,9 @@ from .middleware import (
     PatchToolCalls as PatchToolCalls,
 )
 from .middleware import (
+    SlidingWindow as SlidingWindow,
+)
+from .middleware import (
     SubAgentConfig as SubAgentConfig,
 )
 from .middleware import (
@@ -229,6 +235,9 @@ from .middleware import (
 )
 from .middleware import (
     TodoList as TodoList,
+)
+from .middleware import (
+    ToolSearch as ToolSearch,
 )
 from .models import (
     AnthropicModel as AnthropicModel,

@@ -76,6 +76,9 @@ _INTERRUPT_ON = kinds.or_none(
 _BUDGET = kinds.or_none(
     kinds.Kind("a Budget, such as Budget(model_calls=5)", lambda value: isinstance(value, Budget))
 )
+_SAID = kinds.or_none(
+    kinds.Kind("text", lambda value: isinstance(value, str) and bool(value.strip()))
+)
 _ENGINE = kinds.or_none(kinds.having("an engine, as LocalEngine()", "run"))
 _INSTRUCTIONS = kinds.Kind(
     "text, or a function of the run's context",
@@ -157,7 +160,9 @@ class Agent:
     - ``max_runs``: how often a run may call the model at most, 0 is without limit; ``budget``
       limits more. A run ends with the result of an ``until_tool``, or with one that is no error of
       ``until_tool_success``. With ``retry_blank`` the model is asked again where it answers with
-      nothing, or with spaces alone.
+      nothing, or with spaces alone. Where ``max_runs`` are used up, ``fallback_text`` is the answer
+      in the place of an error. So many ``max_failures`` in a row end a run with an error, 0 is
+      without limit: ``failures`` "turns" that had a failing call, or "calls" with no other between.
     - ``middleware``: more capabilities, after the default ones. These are, in this order:
       :class:`~sagents_nb.TodoList` (the tool ``write_todos``), :class:`~sagents_nb.FileSystem`
       (``ls``, ``read_file``, ``write_file``, ``edit_file``, ``search_text``, ``edit_lines``,
@@ -197,6 +202,9 @@ class Agent:
         subagents=kinds.LIST,
         max_runs=kinds.whole(0),
         max_parallel_tools=kinds.whole(1),
+        max_failures=kinds.whole(0),
+        failures=kinds.one_of("turns", "calls"),
+        fallback_text=_SAID,
         tool_timeout=kinds.or_none(kinds.number(0, "seconds", over=True)),
         interrupt_on=_INTERRUPT_ON,
         budget=_BUDGET,
@@ -225,6 +233,9 @@ class Agent:
         max_parallel_tools: int = 5,
         tool_timeout: float | None = None,
         retry_blank: bool = False,
+        fallback_text: str | None = None,
+        max_failures: int = 3,
+        failures: Literal["turns", "calls"] = "turns",
         budget: Budget | None = None,
         output_type: Any = None,
         options: Mapping[str, Any] | None = None,
@@ -259,6 +270,9 @@ class Agent:
         put("max_parallel_tools", max_parallel_tools)
         put("tool_timeout", tool_timeout)
         put("retry_blank", retry_blank)
+        put("fallback_text", fallback_text)
+        put("max_failures", max_failures)
+        put("failures", failures)
         put("budget", budget)
         put("output_type", output_type)
         put("_asking", None)
@@ -322,6 +336,9 @@ class Agent:
     max_parallel_tools: int
     tool_timeout: float | None
     retry_blank: bool
+    fallback_text: str | None
+    max_failures: int
+    failures: Literal["turns", "calls"]
     budget: Budget | None
     output_type: Any
     middleware: tuple[Middleware, ...]
@@ -854,6 +871,9 @@ class Agent:
             max_parallel_tools=self.max_parallel_tools,
             tool_timeout=self.tool_timeout,
             retry_blank=self.retry_blank,
+            fallback_text=self.fallback_text,
+            max_failures=self.max_failures,
+            failures=self.failures,
         )
 
     def _start(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache, cached_property
 
@@ -29,7 +30,9 @@ class Budget(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True, 
     use, cached ones included. Those of sub-agents, summaries and titles are among them. A run stops
     before the call that would go beyond a limit, so it overshoots by what one call uses at most; of
     many at the same time, by what each that is under way uses. ``seconds`` is wall time of the run
-    itself: a model that still answers then is stopped, a tool is not. ``cost_usd`` needs a model
+    itself: a model that still answers then is stopped, and so is an async tool that still works; a
+    thread cannot be. The budget of an agent that another one has work for it holds beside the other
+    one's. ``cost_usd`` needs a model
     whose answers say what they cost (``Usage.cost_usd``), as those of a :class:`~sagents_nb.Priced`
     one do: with one that never does, as those of Anthropic and OpenAI, no call is made, and any
     other stops at its first answer without it.
@@ -103,17 +106,29 @@ class SharedBudget(Budget, frozen=True, kw_only=True, omit_defaults=True, eq=Fal
         return self
 
 
-def meter_of(budget: Budget | None) -> Meter:
-    """What a run with that budget counts by: its own meter, which may draw on that of many."""
-    return _DrawingMeter(budget.meter) if isinstance(budget, SharedBudget) else Meter(budget)
+def meter_of(budget: Budget | None, parent: Meter | None = None) -> Meter:
+    """What a run with that budget counts by: its own meter, which may draw on that of many.
+
+    ``parent`` counts for the run that this one works for: what is left of both is what there is.
+    """
+    shared = budget.meter if isinstance(budget, SharedBudget) else None
+    if shared is not None and (parent is None or not parent.draws_on(shared)):
+        return _DrawingMeter(None, [shared] if parent is None else [shared, parent])
+    if parent is not None and (budget is None or shared is not None):
+        return parent
+    return Meter(budget) if parent is None else _DrawingMeter(budget, [parent])
 
 
 class Meter:
-    """What a run has used of its budget, if that is ``limited``; shared with its sub-agents."""
+    """What a run has used of its budget, if that is ``limited``; shared with its sub-agents.
+
+    ``limits_cost`` is whether somebody limits what it may cost.
+    """
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or _unlimited()
         self.limited = budget is not None and budget != _unlimited()
+        self.limits_cost = self.budget.cost_usd is not None
         self.model_calls = 0
         self.tool_calls = 0
         self.usage = Usage()
@@ -160,6 +175,10 @@ class Meter:
         limit = self.budget.seconds
         return None if limit is None else limit - self.seconds
 
+    def draws_on(self, pot: Meter) -> bool:
+        """Whether what this one counts is counted by ``pot``, too."""
+        return self is pot
+
     def out_of_time(self) -> BudgetExceeded:
         """What to say once no second is left."""
         return _used_up("seconds", self.budget.seconds or 0)
@@ -205,16 +224,22 @@ class Meter:
 
     def before_tool(self) -> None:
         """Count a tool call; raises BudgetExceeded if it may not be made."""
-        self._check_tools(1)
+        self.check_tools(1)
         self.tool_calls += 1
 
     def allows_tools(self, count: int) -> bool:
         """Whether so many tool calls may be made now; none is counted."""
         try:
-            self._check_tools(count)
+            self.check_tools(count)
         except BudgetExceeded:
             return False
         return True
+
+    def check_tools(self, count: int) -> None:
+        """Raises BudgetExceeded if so many tool calls may not be made now; none is counted."""
+        if self.limited:
+            self._check()
+            self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
 
     def add(self, usage: Usage | None) -> Usage | None:
         """Count what a model call used, of what it says only numbers; gives what was counted."""
@@ -268,74 +293,109 @@ class Meter:
         if budget.seconds is not None and self.seconds >= budget.seconds:
             raise self.out_of_time()
 
-    def _check_tools(self, count: int) -> None:
-        if self.limited:
-            self._check()
-            self._compare("tool_calls", self.tool_calls + count, self.budget.tool_calls)
-
     def _compare(self, name: str, needed: int, limit: int | None) -> None:
         if limit is not None and needed > limit:
             raise _used_up(name, limit)
 
 
 class _DrawingMeter(Meter):
-    """What one of many has used of their budget, whose limits are those of the ``pot`` of all."""
+    """What one run has used of its own budget, and so of that of each of the ``pots``."""
 
-    def __init__(self, pot: Meter) -> None:
-        super().__init__(pot.budget)
-        self._pot = pot
+    def __init__(self, budget: Budget | None, pots: Sequence[Meter]) -> None:
+        super().__init__(budget)
+        self._pots = pots
+        self.limited = self.limited or any(pot.limited for pot in pots)
+        self.limits_cost = self.limits_cost or any(pot.limits_cost for pot in pots)
 
     def begin(self) -> None:
         super().begin()
-        self._pot.begin()
+        for pot in self._pots:
+            pot.begin()
 
     def end(self) -> None:
         super().end()
-        self._pot.end()
+        for pot in self._pots:
+            pot.end()
 
     @property
     def seconds_left(self) -> float | None:
-        return self._pot.seconds_left
+        left = [super().seconds_left, *(pot.seconds_left for pot in self._pots)]
+        return min((seconds for seconds in left if seconds is not None), default=None)
+
+    def draws_on(self, pot: Meter) -> bool:
+        return self is pot or any(own.draws_on(pot) for own in self._pots)
+
+    def out_of_time(self) -> BudgetExceeded:
+        for pot in self._pots:
+            if (left := pot.seconds_left) is not None and left <= 0:
+                return pot.out_of_time()
+        return super().out_of_time()
 
     def check(self, tells_cost: bool = True) -> None:
-        self._pot.check(tells_cost)
-
-    def before_model(self, tells_cost: bool = True) -> CountedCall | None:
-        counted = self._pot.before_model(tells_cost)
-        self.model_calls += 1
-        return None if counted is None else CountedCall(self)
+        super().check(tells_cost)
+        for pot in self._pots:
+            pot.check(tells_cost)
 
     def allows_another_model(self, tells_cost: bool = True) -> bool:
-        return self._pot.allows_another_model(tells_cost)
+        return super().allows_another_model(tells_cost) and all(
+            pot.allows_another_model(tells_cost) for pot in self._pots
+        )
+
+    def before_model(self, tells_cost: bool = True) -> CountedCall | None:
+        counted = super().before_model(tells_cost)
+        asked = []
+        try:
+            for pot in self._pots:
+                pot.before_model(tells_cost)
+                asked.append(pot)
+        except BudgetExceeded:
+            for pot in asked:
+                pot.take_back()
+            self.model_calls -= 1
+            raise
+        return counted
 
     def check_again(self) -> None:
-        self._pot.check_again()
+        super().check_again()
+        for pot in self._pots:
+            pot.check_again()
 
     def before_tool(self) -> None:
-        self._pot.before_tool()
+        self.check_tools(1)
+        for pot in self._pots:
+            pot.before_tool()
         self.tool_calls += 1
 
-    def allows_tools(self, count: int) -> bool:
-        return self._pot.allows_tools(count)
+    def check_tools(self, count: int) -> None:
+        super().check_tools(count)
+        for pot in self._pots:
+            pot.check_tools(count)
 
     def add(self, usage: Usage | None) -> Usage | None:
-        if (counted := self._pot.add(usage)) is not None:
-            self.usage += counted
+        counted = super().add(usage)
+        for pot in self._pots:
+            pot.add(usage)
         return counted
 
     def add_calls(self, model_calls: int, tool_calls: int) -> None:
         super().add_calls(model_calls, tool_calls)
-        self._pot.add_calls(model_calls, tool_calls)
+        for pot in self._pots:
+            pot.add_calls(model_calls, tool_calls)
 
     def take_back(self) -> None:
         super().take_back()
-        self._pot.take_back()
+        for pot in self._pots:
+            pot.take_back()
 
     def add_untold(self) -> None:
-        self._pot.add_untold()
+        super().add_untold()
+        for pot in self._pots:
+            pot.add_untold()
 
     def check_cost(self) -> None:
-        self._pot.check_cost()
+        super().check_cost()
+        for pot in self._pots:
+            pot.check_cost()
 
 
 class CountedCall:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from . import kinds
-from .budget import Meter
+from .budget import Budget, Meter
 from .errors import ConfigurationError
 from .events import Emitter, Event
 from .interrupts import Decision, Decisions, Interrupt
@@ -53,6 +53,7 @@ class AgentProtocol(Protocol):
     description: str
     system_prompt: Instructions
     tool_context: dict[str, Any]
+    budget: Budget | None
 
     @property
     def tools(self) -> Sequence[Any]:
@@ -271,6 +272,14 @@ class RunContext:
             self.held.append((kind, fields))
 
 
+_FRACTION = kinds.or_none(
+    kinds.Kind(
+        "a number from 0 to 1", lambda value: kinds.number(0).fits(value) and value <= 1 + 1e-9
+    ),
+    "where it is not known",
+)
+
+
 class _Told:
     """Nothing to wait for: lets ``progress`` be called from sync and async tools alike."""
 
@@ -333,11 +342,12 @@ class ToolContext:
         """Whether the run was cancelled: a long sync tool should look now and then."""
         return self.run.is_cancelled
 
-    @kinds.checked
+    @kinds.checked(fraction=_FRACTION)
     def progress(self, text: str, fraction: float | None = None) -> Awaitable[None]:
         """Tell people in a ``text`` how far the tool is; ``fraction`` is 0 to 1.
 
-        Awaiting it is optional.
+        Awaiting it is optional. Raises :class:`~sagents_nb.errors.ConfigurationError` for a
+        ``fraction`` that is none.
 
         >>> from sagents_nb import Agent, ScriptedModel, ToolCall, ToolContext
         >>> def load(ctx: ToolContext) -> str:

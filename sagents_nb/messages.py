@@ -602,6 +602,9 @@ DECISION = "decision"
 # In the metadata of a result: the traceback of what its tool raised, without secrets.
 TRACEBACK = "traceback"
 
+# In the metadata of an answer that no model gave: why it was needed, such as "max_runs".
+FALLBACK = "fallback"
+
 # By whom a call was approved that nobody was asked about, as its tool is always allowed.
 ALWAYS = "always"
 

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from . import kinds
 from .budget import Meter
-from .calls import SubAgentResult
+from .calls import CallRecord, SubAgentResult, call_records
 from .errors import StaleApproval
 from .interrupts import Interrupt
 from .messages import Message, StopReason, ToolResult, Usage
@@ -62,9 +62,11 @@ class RunResult:
     ``duration`` is in seconds; ``artifacts`` holds what tools kept in the process, by
     tool call id; ``session_id`` names the session whose run it was, "" without one; ``usage`` is
     that of all its model calls; ``tool_result`` is that of an ``until_tool``; ``sub_agents`` are
-    those that ended in it, in that order. A resumption goes on with its ``overrides``, with the
-    values of the process in ``local``, and with the ``meter`` of what was used; ``typed`` says
-    whether the run had an ``output_type``.
+    those that ended in it, in that order. ``model_calls`` is how often its model was asked, and
+    ``finish_reason`` why it ended: its status, "until_tool", "max_runs" (a ``fallback_text`` is the
+    answer then), and of an error "max_runs", "max_failures" or "budget". A resumption goes on with
+    its ``overrides``, with the values of the process in ``local``, and with the ``meter`` of what
+    was used; ``typed`` says whether the run had an ``output_type``.
 
     >>> from sagents_nb import Agent, ScriptedModel
     >>> result = Agent(ScriptedModel(["Hello!"])).run("hi")
@@ -88,6 +90,8 @@ class RunResult:
         typed: bool = False,
         session_id: str = "",
         sub_agents: Sequence[SubAgentResult] = (),
+        model_calls: int | None = None,
+        finish_reason: str = "",
     ) -> None:
         self.status = status
         self.state = state
@@ -102,6 +106,8 @@ class RunResult:
         self.typed = typed  # whether the run had an output_type
         self.session_id = session_id
         self.sub_agents = list(sub_agents)
+        self.model_calls = model_calls
+        self.finish_reason = finish_reason or status
         self._unanswered = _Once()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -112,6 +118,10 @@ class RunResult:
         if options := overrides.get("options"):
             overrides["options"] = without_secrets(options)
         return {**self.__dict__, "overrides": overrides}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Those kept by an earlier version do not say all of it."""
+        self.__dict__.update({"model_calls": None, "finish_reason": kept["status"], **kept})
 
     def __copy__(self) -> RunResult:
         """With all of it: it stays in this process."""
@@ -133,6 +143,11 @@ class RunResult:
                 "This result was resumed before, so nothing was run for it now; go on with what "
                 "that gave, or with the 'result' of its error."
             )
+
+    @property
+    def tool_calls(self) -> list[CallRecord]:
+        """Its calls in order, each with its arguments, what was decided, and its result."""
+        return call_records(self.messages)
 
     @property
     def text(self) -> str:

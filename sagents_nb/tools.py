@@ -288,8 +288,7 @@ def _anew(default: Any) -> Any:
 class JSONArguments:
     """An object of a JSON Schema, for a handler that takes its properties by name.
 
-    Checked are the names: that those required are there, and where the schema has
-    ``"additionalProperties": false``, that no other is. What the values hold is the handler's.
+    What a model sent is checked by all that the schema says, but for its ``format``.
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any], handler: Callable[..., Any]) -> None:
@@ -298,20 +297,30 @@ class JSONArguments:
                 f"Tool {name!r}: a tool's schema is that of an object, such as "
                 '{"type": "object", "properties": {"city": {"type": "string"}}}.'
             )
+        from .json_schema import JSONSchema  # seldom, and it imports more
+
         self.schema = {"properties": {}, **schema}
+        self._check = JSONSchema(self.schema, f"Tool {name!r}")
         hints = _hints(name, handler)
         self.context_parameter = next((n for n, hint in hints.items() if _is_context(hint)), None)
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """``arguments`` as they came; raises ValueError with a sentence for the model."""
-        known = self.schema["properties"]
+        """``arguments`` as the schema wants them; raises ValueError with a sentence for the model.
+
+        As with :class:`FunctionArguments`, what is no text may come as one.
+        """
         for name in self.schema.get("required", ()):
             if name not in arguments:
                 raise ValueError(f"Invalid arguments: Object missing required field `{name}`")
+        closed = self.schema.get("additionalProperties") is False
+        known = self.schema["properties"]
         for name in arguments:
-            if name not in known and self.schema.get("additionalProperties") is False:
+            if closed and name not in known and "patternProperties" not in self.schema:
                 raise ValueError(f"Invalid arguments: Object contains unknown field `{name}`")
-        return dict(arguments)
+        try:
+            return self._check.checked(arguments)
+        except ValueError as error:
+            raise ValueError(f"Invalid arguments: {error}") from None
 
 
 def _docstring_parameters(function: Callable[..., Any]) -> dict[str, str]:
@@ -700,10 +709,11 @@ class Tool:
     "caller" for an async function that uses what belongs to the loop on which the run was started:
     a database pool, an HTTP session. ``timeout`` is in seconds. ``idempotent`` means that running
     it again with the same arguments is harmless. With ``needs_approval`` people are asked before it
-    runs, unless ``interrupt_on`` of the agent says otherwise. A turn with a ``sequential`` tool
-    runs its calls one after the other. ``display_text`` is what people read while it runs: text, or
-    a function of the arguments. ``arguments`` says how those of a call are read; by default as the
-    function's annotations are.
+    runs, unless ``interrupt_on`` of the agent says otherwise. With ``defer_loading`` the model is
+    not told of it before a :class:`~sagents_nb.ToolSearch` finds it. A turn with a ``sequential``
+    tool runs its calls one after the other. ``display_text`` is what people read while it runs:
+    text, or a function of the arguments. ``arguments`` says how those of a call are read; by
+    default as the function's annotations are.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a name that no provider takes, a
     parameter without a type that JSON can say, and a ``run_on`` that does not fit.
@@ -731,6 +741,7 @@ class Tool:
         timeout: float | None = None,
         sequential: bool = False,
         needs_approval: bool = False,
+        defer_loading: bool = False,
         display_text: str | Callable[[dict[str, Any]], str] | None = None,
         arguments: Arguments | None = None,
     ) -> None:
@@ -765,6 +776,7 @@ class Tool:
         self.timeout = timeout
         self.sequential = sequential
         self.needs_approval = needs_approval
+        self.defer_loading = defer_loading
         self.display_text = display_text
         self.spec = ToolSpec(self.name, self.description, self.schema)
         functools.update_wrapper(self, function, updated=())
@@ -783,9 +795,9 @@ class Tool:
 
         ``handler``, a function or an async one, is given the schema's properties by name; a
         parameter annotated with :class:`ToolContext` is given that. ``options`` are those of
-        :func:`tool`. The names are checked (required ones, and others where the schema forbids
-        them), the values are the handler's to check. Raises
-        :class:`~sagents_nb.errors.ConfigurationError` for a schema that is not of an object.
+        :func:`tool`. What a model sends is checked by the schema, but for each ``format``. Raises
+        :class:`~sagents_nb.errors.ConfigurationError` for a schema that is none, or not of an
+        object.
 
         >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
         >>> weather = Tool.from_schema("weather", "Get it.", schema, lambda city: f"Sun in {city}")
@@ -860,6 +872,7 @@ def tool(
     timeout: float | None = None,
     sequential: bool = False,
     needs_approval: bool = False,
+    defer_loading: bool = False,
     display_text: str | Callable[[dict[str, Any]], str] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -869,7 +882,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     descriptions from ``Annotated[int, "how many"]``, ``pydantic.Field``, ``msgspec.Meta`` or the
     docstring's Args section. A method is a tool of its object: ``tools=[shop.price]``. Options are
     those of :class:`Tool`: ``name``, ``description``, ``schema``, ``idempotent``, ``run_on``,
-    ``timeout``, ``sequential``, ``needs_approval`` and ``display_text``. Raises
+    ``timeout``, ``sequential``, ``needs_approval``, ``defer_loading`` and ``display_text``. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for a function without annotations, and as
     :class:`Tool` does.
 

@@ -4,14 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb import budget as budget_module
 from sagents_nb import messages as messages_module
-from sagents_nb.budget import Meter
+from sagents_nb.budget import Meter, meter_of
 from sagents_nb.events import ToolExecutionEnd
 from tests.grammar import ungrammatical
-from tests.talking import agent_of, call, of, results, session_of, unanswered
+from tests.talking import PATIENCE, agent_of, call, of, results, session_of, unanswered
 
 
 @sa.tool
@@ -410,3 +412,158 @@ def test_a_run_of_a_shared_budget_counts_what_it_used_itself() -> None:
     assert (day.meter.model_calls, day.meter.tool_calls, day.meter.tokens) == (4, 2, 2)
     with pytest.raises(sa.BudgetExceeded):
         agent.run("three")
+
+
+# agents that work for others
+
+
+def delegating(*turns: Any, of: sa.Agent, **options: Any) -> sa.Agent:
+    """An agent with one sub-agent, which was made before."""
+    stack = [sa.SubAgents([of])]
+    return sa.Agent(sa.ScriptedModel(turns), middleware=stack, defaults=False, **options)
+
+
+def work(id: str = "t1") -> sa.ToolCall:
+    return call("task", id, instructions="Look.", subagent_type="scout")
+
+
+def scout(*turns: Any, **options: Any) -> sa.Agent:
+    model = sa.ScriptedModel(turns)
+    return sa.Agent(
+        model, tools=[look], name="scout", description="Looks.", defaults=False, **options
+    )
+
+
+@pytest.mark.spec("R4.3.6")
+def test_the_own_budget_of_a_sub_agent_holds() -> None:
+    wants = [call("look", f"c{n}") for n in range(4)]
+    child = scout(*wants, "never", budget=sa.Budget(model_calls=1))
+    result = delegating(work(), "Done.", of=child).run("go")
+    assert result.text == "Done."
+    (answer,) = results(result.state)
+    assert "The budget of 1 model_calls is used up" in answer
+    assert len(child.model.requests) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.spec("R4.3.6")
+def test_what_a_sub_agent_uses_is_used_of_its_parents_budget_too() -> None:
+    child = scout(call("look"), "Seen.", budget=sa.Budget(model_calls=5))
+    agent = delegating(work(), "never", of=child, budget=sa.Budget(model_calls=3))
+    result = stopped(agent)
+    assert result.meter is not None
+    assert result.meter.model_calls == 3
+
+
+@pytest.mark.spec("R4.3.6")
+def test_a_sub_agent_may_use_no_more_than_its_parent_has_left() -> None:
+    child = scout(*[call("look", f"c{n}") for n in range(9)], budget=sa.Budget(model_calls=9))
+    stopped(delegating(work(), "never", of=child, budget=sa.Budget(model_calls=3)))
+    assert len(child.model.requests) == 2  # type: ignore[attr-defined]
+
+
+def test_the_budget_of_a_sub_agent_is_one_over_the_approvals_it_asks_for() -> None:
+    wants = [call("look", f"c{n}") for n in range(3)]
+    child = scout(*wants, "never", budget=sa.Budget(model_calls=2), interrupt_on=["look"])
+    agent = delegating(work(), "Done.", of=child)
+    result = agent.run("go")
+    while result.status == "interrupted":
+        result = agent.resume(result, sa.Approve())
+    assert result.text == "Done."
+    assert len(child.model.requests) == 2  # type: ignore[attr-defined]
+
+
+def test_a_shared_budget_of_both_counts_each_call_once() -> None:
+    day = sa.Budget(model_calls=10).shared()
+    child = scout("Seen.", budget=day)
+    delegating(work(), "Done.", of=child, budget=day).run("go")
+    assert day.meter.model_calls == 3
+    assert day.meter.usage == sa.Usage() + day.meter.usage
+    free = delegating(work(), "Done.", of=scout("Seen.", budget=day))
+    free.run("go")
+    assert day.meter.model_calls == 4
+
+
+@pytest.mark.spec("R4.3.6")
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_in_a_tree_of_meters_nobody_uses_more_than_all_above_have_left(data: st.DataObject) -> None:
+    """Child and siblings together stay within the parent's, of model calls and of tokens."""
+    limits = st.one_of(st.none(), st.integers(0, 12))
+    budgets = st.builds(sa.Budget, model_calls=limits, tokens=limits)
+    meters = [(meter_of(data.draw(budgets)), None)]
+    for _ in range(data.draw(st.integers(0, 7))):
+        above = data.draw(st.integers(0, len(meters) - 1))
+        own = data.draw(st.one_of(st.none(), budgets))
+        meters.append((meter_of(own, meters[above][0]), above))
+    made = [0] * len(meters)
+    for number in data.draw(st.lists(st.integers(0, len(meters) - 1), max_size=60)):
+        meter = meters[number][0]
+        try:
+            meter.before_model()
+        except sa.BudgetExceeded:
+            continue
+        meter.add(sa.Usage(1, 1))
+        above: int | None = number
+        while above is not None:
+            made[above] += 1
+            above = meters[above][1]
+    for (meter, _), calls in zip(meters, made, strict=True):
+        limit = meter.budget
+        assert limit.model_calls is None or calls <= limit.model_calls
+        assert limit.tokens is None or 2 * calls <= limit.tokens + 1  # the last call may overshoot
+
+
+# time
+
+
+@pytest.mark.spec("R4.3.6")
+def test_an_async_tool_ends_with_the_time_of_the_budget() -> None:
+    ended: list[str] = []
+
+    @sa.tool
+    async def linger() -> str:
+        """Linger."""
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            ended.append("told")
+            raise
+        return "never"
+
+    agent = agent_of(call("linger"), "never", tools=[linger], budget=sa.Budget(seconds=0.05))
+    result = stopped(agent)
+    assert ended == ["told"]
+    (answer,) = result.tool_calls
+    assert answer.status == "failed"
+    assert "0.05 seconds is used up" in results(result.state)[0]
+
+
+def test_a_sub_agent_at_work_ends_with_the_time_of_its_parent() -> None:
+    @sa.tool
+    async def linger() -> str:
+        """Linger."""
+        await asyncio.sleep(PATIENCE)
+        return "never"
+
+    child = sa.Agent(
+        sa.ScriptedModel([call("linger"), "never"]),
+        tools=[linger],
+        name="scout",
+        description="Looks.",
+        defaults=False,
+    )
+    result = stopped(delegating(work(), "never", of=child, budget=sa.Budget(seconds=0.05)))
+    assert [made.status for made in result.tool_calls] == ["failed"]
+
+
+def test_a_tool_with_a_shorter_time_of_its_own_fails_and_the_run_goes_on() -> None:
+    @sa.tool(timeout=0.01)
+    async def linger() -> str:
+        """Linger."""
+        await asyncio.sleep(PATIENCE)
+        return "never"
+
+    agent = agent_of(call("linger"), "Done.", tools=[linger], budget=sa.Budget(seconds=PATIENCE))
+    result = agent.run("go")
+    assert result.text == "Done."
+    assert "Timed out after 0.01 seconds" in results(result.state)[0]

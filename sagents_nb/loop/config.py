@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -86,7 +86,9 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     after each model call; a text is the reason. ``should_stop`` is given each turn's message
     and results. ``until_tool`` names tools whose result ends the run; with ``until_success``
     only a result that is no error does. ``tool_timeout`` is in seconds, for tools without one
-    of their own. ``retry_blank`` has the model asked again after a blank answer.
+    of their own. ``retry_blank`` has the model asked again after a blank answer. ``fallback_text``
+    is the answer where ``max_runs`` are used up. So many ``max_failures``, of ``failures`` "turns"
+    or "calls", in a row end the run; 0 is no limit.
     ``transform_context`` and then ``convert_to_llm``
     change what the model is shown, never what is kept. ``get_api_key`` is given the model's
     name before each model call. All but ``should_pause`` may be async. ``recorder`` is where
@@ -106,6 +108,9 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_parallel_tools: int = 5
     tool_timeout: float | None = None
     retry_blank: bool = False
+    fallback_text: str | None = None
+    max_failures: int = 3
+    failures: Literal["turns", "calls"] = "turns"
     epoch: int = 0
     steering: Source | None = None
     follow_ups: Source | None = None
@@ -139,3 +144,4 @@ class Outcome(msgspec.Struct):
     unfinished: Unfinished | None = None
     typed: bool = False
     sub_agents: Sequence[SubAgentResult] = ()
+    model_calls: int = 0

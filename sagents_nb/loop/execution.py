@@ -22,11 +22,19 @@ from typing import Any, Self
 
 from ..budget import Meter
 from ..context import RunContext
-from ..errors import AgentError, ConfigurationError, NotRunning, pass_on
+from ..errors import (
+    AgentError,
+    BudgetExceeded,
+    ConfigurationError,
+    FailuresExceeded,
+    MaxRunsExceeded,
+    NotRunning,
+    pass_on,
+)
 from ..events import AnyEvent, Event
 from ..foreign_messages import is_foreign_message, messages_from
 from ..interrupts import Decision
-from ..messages import Message, Part, TextPart, image_of
+from ..messages import FALLBACK, Message, Part, TextPart, image_of
 from ..result import RunResult
 from ..runtime.event_stream import EventStream, TextStream
 from ..runtime.foreign import clock, took
@@ -366,6 +374,27 @@ class _Reading:
             self._events.cancel()
 
 
+_OF_ERRORS: tuple[tuple[type[AgentError], str], ...] = (
+    (MaxRunsExceeded, "max_runs"),
+    (FailuresExceeded, "max_failures"),
+    (BudgetExceeded, "budget"),
+)
+
+
+def _finish_reason(outcome: Outcome) -> str:
+    """In a word why it ended, as :class:`RunResult` says it."""
+    if outcome.status == "error":
+        return next(
+            (reason for kind, reason in _OF_ERRORS if isinstance(outcome.error, kind)), "error"
+        )
+    if outcome.status != "completed":
+        return outcome.status
+    if outcome.tool_result is not None and not outcome.typed:
+        return "until_tool"
+    last = outcome.messages[-1:]
+    return str(last[0].metadata.get(FALLBACK, "completed")) if last else "completed"
+
+
 def run_result(
     outcome: Outcome,
     duration: float,
@@ -389,6 +418,8 @@ def run_result(
         typed=outcome.typed,
         session_id=session_id,
         sub_agents=outcome.sub_agents,
+        model_calls=outcome.model_calls,
+        finish_reason=_finish_reason(outcome),
     )
     error: AgentError | None = outcome.error
     if error is not None:

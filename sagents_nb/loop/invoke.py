@@ -67,9 +67,15 @@ async def invoke(
 ) -> Executed:
     """Run the tool. Whatever it raises is a result; only a cancelled run gets through.
 
-    ``timeout``, in seconds, is for a tool without one of its own.
+    ``timeout``, in seconds, is for a tool without one of its own. What is async ends with the
+    seconds of a budget, too.
     """
     timeout = timeout if tool.timeout is None else tool.timeout
+    meter = context.run.meter
+    left = meter.seconds_left if meter.limited and tool.is_async else None
+    ends_run = left is not None and (timeout is None or left < timeout)
+    if ends_run:
+        timeout = left
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
     try:
@@ -91,6 +97,9 @@ async def invoke(
             context.run.cancelled.set()
         return _failure(call, "KeyboardInterrupt: a person stopped this call")
     except _TimedOut as late:
+        if ends_run:
+            spent = meter.out_of_time()
+            return replace(_failure(call, f"Stopped: {spent}"), error=spent)
         more = " It may still be working in the background." if late.goes_on else ""
         return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
     except BaseException as error:  # SystemExit too: it would end the runtime thread

@@ -23,7 +23,7 @@ from ..errors import AgentError, MaxRunsExceeded, pass_on
 from ..events import AgentEnd, AgentStart, ToolExecutionEnd, TurnEnd, TurnStart
 from ..events import Interrupt as InterruptEvent
 from ..interrupts import ActionRequest, Approve, Decision, Interrupt
-from ..messages import Message, ToolResult
+from ..messages import FALLBACK, Message, ToolResult
 from ..middleware.human_in_the_loop import let_pass
 from ..models.base import tells_cost
 from ..redaction import hush
@@ -195,6 +195,7 @@ class Loop:
             self._unfinished if open_calls(self.state) else None,
             self.config.unanswered is not None,
             self.ctx.sub_agents,
+            self.model_calls,
         )
 
     async def _end(self, status: str, broken: Message | None) -> None:
@@ -297,6 +298,8 @@ class Loop:
                 if await self._hooks("before_model"):
                     return "interrupted"
                 message = await self._ask_model()
+                if self.model_calls >= self._most and self._wants_more(message):
+                    return await self._out_of_calls(message)
                 if await self._hooks("after_model"):
                     return "interrupted"
                 calls = message.tool_calls
@@ -319,10 +322,19 @@ class Loop:
                 if pause and self._pending:
                     return self._paused(pause)
             await self._take(config.follow_ups)
+            if not self._pending and config.chain.hooks["before_stop"]:
+                await self._ask_whether_to_stop()
             if not self._pending:
                 return "completed"
             if pause:
                 return self._paused(pause)
+
+    async def _ask_whether_to_stop(self) -> None:
+        """Take what hooks say where the run would end, if the model may be asked once more."""
+        if self.model_calls < self._most:
+            said = await self.config.chain.before_stop(self.state, self.ctx)
+            await self.commits.tell_changes()
+            self._pending += said
 
     async def _take(self, source: Source | None) -> None:
         """Take the messages that wait there."""
@@ -367,7 +379,7 @@ class Loop:
             await self.commits.append(Message("assistant", stop_reason="error", error=str(failure)))
             raise failure from error
         meter = self.ctx.meter
-        counted = meter.before_model(meter.budget.cost_usd is None or tells_cost(model))
+        counted = meter.before_model(not meter.limits_cost or tells_cost(model))
         self.model_calls += 1
         tracing = current()
         before = None if counted is None else DRAWN_ON.set(counted)
@@ -404,14 +416,23 @@ class Loop:
         if message.stop_reason == "refusal":
             raise refusal(message)
         meter.check_cost()
-        if self.model_calls >= self._most and self._wants_more(message):
-            limit = f"the limit of {config.max_runs} model calls was reached"
-            self._end_turn(message, await self._close_open_calls(limit))
+        return message
+
+    async def _out_of_calls(self, message: Message) -> str:
+        """Say the text for that, as the answer; raises MaxRunsExceeded where there is none."""
+        config = self.config
+        limit = f"the limit of {config.max_runs} model calls was reached"
+        self._end_turn(message, await self._close_open_calls(limit))
+        if config.fallback_text is None or config.unanswered is not None:
             raise MaxRunsExceeded(
                 f"The model was not done after {config.max_runs} calls (max_runs); "
                 "run again with the result's state to continue."
             )
-        return message
+        self._start_turn()
+        answer = replace(Message.assistant(config.fallback_text), metadata={FALLBACK: "max_runs"})
+        await self.commits.append(answer)
+        self._end_turn(answer)
+        return "completed"
 
     def _wants_more(self, message: Message) -> bool:
         """Whether the model is to be asked again."""
@@ -423,12 +444,13 @@ class Loop:
         """Whether nothing but a message from somebody makes the run go on after that answer."""
         config, message = self.config, answer.message
         hooks = config.chain.hooks
-        may_yet_fail = config.until_tool or self.ctx.meter.budget.cost_usd is not None
+        may_yet_fail = config.until_tool or self.ctx.meter.limits_cost
         return (
             answer.failure is None
             and message.stop_reason != "refusal"
             and not self._wants_more(message)
-            and not (hooks["after_model"] or hooks["after_run"] or may_yet_fail)
+            and not (hooks["after_model"] or hooks["before_stop"] or hooks["after_run"])
+            and not may_yet_fail
             and not (self._pending or self.middleware_messages)
         )
 

@@ -268,7 +268,7 @@ def call_in_time(
     model: ChatModel, request: ModelRequest, ctx: RunContext
 ) -> Coroutine[Any, Any, ModelAnswer]:
     """Call the model as :func:`call_model` does, for the seconds that the budget leaves."""
-    if ctx.meter.budget.seconds is None:
+    if not ctx.meter.limited or ctx.meter.seconds_left is None:
         return call_model(model, request, ctx.emitter)
     return _call_until(model, request, ctx)
 

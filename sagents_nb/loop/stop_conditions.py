@@ -9,9 +9,6 @@ from ..messages import NOT_RUN, ToolResult
 from .config import LoopConfig
 from .invoke import Executed
 
-# As Sagents has it: a model that fails three turns in a row does not find out by itself.
-MAX_FAILURES = 3
-
 
 class StopConditions:
     """What the results of one run come to; ``tool_result`` is the one it was run for."""
@@ -36,15 +33,26 @@ class StopConditions:
         return None
 
     def count_failures(self, done: Sequence[Executed]) -> None:
-        """Count a turn; raises FailuresExceeded if too many in a row had a failing call."""
+        """Count a turn, or its calls; raises FailuresExceeded if too many in a row have failed.
+
+        Of calls that ran side by side one that did not fail is enough to begin anew.
+        """
+        config = self._config
         failed = [item.result for item in done if item.status == "failed"]
-        self._failures = self._failures + 1 if failed else 0
-        if self._failures >= MAX_FAILURES and not self._config.until_success:
+        if not failed:
+            self._failures = 0
+        elif config.failures == "turns":
+            self._failures += 1
+        else:
+            self._failures = self._failures + len(failed) if len(failed) == len(done) else 0
+        if config.max_failures and self._failures >= config.max_failures:
+            if config.until_success:
+                return
             raised = [item.raised for item in done if item.raised is not None]
             said = failed[-1].text.rstrip(" .\n")[:200]
             raise FailuresExceeded(
-                f"Tools failed in {MAX_FAILURES} turns in a row, last {failed[-1].name}: "
-                f"{said}; run again with the result's state to continue."
+                f"Tools failed in {self._failures} {config.failures} in a row, last "
+                f"{failed[-1].name}: {said}; run again with the result's state to continue."
             ) from (raised[-1] if raised else None)
 
     def check(self) -> None:

@@ -72,6 +72,12 @@ class Middleware:
     def after_model(self, state: State, ctx: RunContext) -> Any:
         """After every model call; in reverse order."""
 
+    def before_stop(self, state: State, ctx: RunContext) -> Any:
+        """Where the run would end: None, or a user's Message that the model is to answer before.
+
+        In list order. It is asked at each such place, and not when ``max_runs`` are used up.
+        """
+
     def after_run(self, state: State, ctx: RunContext) -> Any:
         """Once, on a normal end; in reverse order."""
 

@@ -19,7 +19,7 @@ from ..errors import (
     pass_on,
 )
 from ..interrupts import ActionRequest, Decision, Interrupt
-from ..messages import ToolCall, ToolResult
+from ..messages import Message, ToolCall, ToolResult
 from ..models.base import ModelRequest
 from ..runtime import foreign
 from ..runtime.telemetry import current
@@ -37,6 +37,7 @@ HOOKS = (
     "before_model",
     "before_model_request",
     "after_model",
+    "before_stop",
     "after_run",
     "before_tool",
     "after_tool",
@@ -149,6 +150,25 @@ class Chain:
                 )
             request = outcome
         return request
+
+    async def before_stop(self, state: State, ctx: RunContext) -> list[Message]:
+        """What the hooks want to have answered before the run ends."""
+        said: list[Message] = []
+        for item, function in self.hooks["before_stop"]:
+            outcome = await call_hook(item, "before_stop", function, state, ctx)
+            if outcome is None:
+                continue
+            if not isinstance(outcome, Message) or outcome.role != "user":
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.before_stop returned {kinds.shown(outcome)}; return "
+                    "None or a Message.user(…)."
+                )
+            if why := unreadable(outcome, Message):
+                raise MiddlewareError(
+                    f"{middleware_id(item)}.before_stop returned what cannot be kept: {why}."
+                )
+            said.append(outcome)
+        return said
 
     async def handle_message(self, id: str, message: Any, state: State, ctx: RunContext) -> State:
         """Deliver a message to the middleware with that id; what goes wrong is only logged."""

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import replace
 
+from ..budget import Meter, meter_of
 from ..calls import SubAgentResult
 from ..context import AgentProtocol, RunContext
 from ..errors import InvalidDecision, NotRunning, pass_on
@@ -67,6 +68,7 @@ class SubAgentRun:
         self._key = ""
         self._ids: dict[str, str] = {}  # of its calls that wait, by those in the parent
         self._local: dict[str, Any] = {}
+        self._meter: Meter | None = None
         self._rounds = 0
         self._run_id = f"run-{uuid.uuid4().hex[:12]}"
         self._numbers = itertools.count(1)
@@ -142,7 +144,7 @@ class SubAgentRun:
             files=ctx.files,
             scope=ctx.scope,
             local=self._local,
-            meter=ctx.meter,
+            meter=self._meter_within(ctx),
             epoch=self._rounds,
         )
         loop.ctx.within = ctx
@@ -168,6 +170,12 @@ class SubAgentRun:
         finally:
             heard = False
             ctx.usage += loop.ctx.usage  # the meter they share has it already
+
+    def _meter_within(self, ctx: RunContext) -> Meter:
+        """Its own, for as long as it lives; one without a budget counts with its parent alone."""
+        if self._meter is None:
+            self._meter = meter_of(self.agent.budget, ctx.meter)
+        return self._meter
 
     def _result(self, call_id: str) -> SubAgentResult:
         return SubAgentResult(

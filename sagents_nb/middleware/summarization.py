@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from .. import kinds
 from ..budget import DRAWN_ON
 from ..context import RunContext
@@ -31,6 +29,7 @@ from ..models.resolve import resolve_model
 from ..state import State
 from ..text import logger_of, text_or_why
 from .base import Middleware, middleware_id
+from .turns import is_summary, turns_of, without_thinking
 
 logger = logger_of(__name__)
 
@@ -51,13 +50,22 @@ _SPOKEN = ("user", "assistant", "tool")
 _LONGEST = 8_000  # characters of one tool result that the summary is made from
 
 
+_ASKED_FOR = Message.user(_REQUEST, summary_request=True)
+
+
+def _summary_messages(text: str) -> list[Message]:
+    return [_ASKED_FOR, Message.assistant(text, summary=True)]
+
+
 class Summarization(Middleware):
     """Summarises older messages when the history has ``max_tokens`` tokens or more.
 
     The newest ``keep`` messages stay, or a few more: a tool call is never parted from its
     result. System messages stay, first. ``model`` (a ChatModel or a spec) is the agent's own
     unless given; ``prompt`` its system prompt. ``token_counter`` gives the tokens of one
-    message; each message is counted once. If no summary comes about, everything is kept, a
+    message; each message is counted once. With ``turns``, what is older than so many turns before
+    the present one is summarised as well, at each new one. ``initial_summary`` tells of what came
+    before the conversation. If no summary comes about, everything is kept, a
     warning is logged, and it is tried again when the history has grown a little. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for numbers below 1.
 
@@ -75,7 +83,9 @@ class Summarization(Middleware):
     ['They greeted.', 'bye', 'Bye!']
     """
 
-    @kinds.checked(max_tokens=kinds.whole(1), keep=kinds.whole(0))
+    @kinds.checked(
+        max_tokens=kinds.whole(1), keep=kinds.whole(0), turns=kinds.or_none(kinds.whole(0))
+    )
     def __init__(
         self,
         max_tokens: int = 170_000,
@@ -83,6 +93,8 @@ class Summarization(Middleware):
         model: str | ChatModel | None = None,
         prompt: str = PROMPT,
         token_counter: Callable[[Message], int] | None = None,
+        turns: int | None = None,
+        initial_summary: str | None = None,
     ) -> None:
         for name, value in (("max_tokens", max_tokens), ("keep", keep)):
             if not isinstance(value, int) or value < 1:
@@ -94,20 +106,60 @@ class Summarization(Middleware):
         self.model = None if model is None else resolve_model(model)
         self.prompt = prompt
         self.token_counter = token_counter or estimated_tokens
+        self.turns = turns
+        self.initial_summary = initial_summary
+
+    @kinds.checked
+    def summary(self, state: State) -> str | None:
+        """What stands for the beginning of the conversation in ``state``; None if nothing does.
+
+        >>> from sagents_nb import State, Summarization
+        >>> Summarization(initial_summary="They know each other.").summary(State())
+        'They know each other.'
+        """
+        known = next((m for m in state.messages if m.metadata.get("summary")), None)
+        return self.initial_summary if known is None else known.text
+
+    @kinds.checked
+    def with_summary(self, state: State, text: str) -> State:
+        """``state`` with ``text`` as the summary of what came before its messages.
+
+        >>> from sagents_nb import Message, State, Summarization
+        >>> summarization = Summarization()
+        >>> state = State().add_message(Message.user("And now?"))
+        >>> state = summarization.with_summary(state, "They greeted.")
+        >>> summarization.summary(state), [message.role for message in state.messages]
+        ('They greeted.', ['user', 'assistant', 'user'])
+        """
+        head = _system_messages(state.messages)
+        rest = [m for m in state.messages[head:] if not is_summary(m)]
+        return state.set_messages([*state.messages[:head], *_summary_messages(text), *rest])
 
     def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | None:
         """None if it is not time, else what becomes of the state."""
+        if self.initial_summary is not None and not _has_summary(state.messages):
+            return self._begun(state, self.initial_summary)
+        if self.turns is not None:
+            starts = turns_of(state.messages, ctx.local).starts
+            if len(starts) - 1 > self.turns:
+                count = self._counted(state.messages, ctx.local)
+                if count.tokens >= count.wait_until:
+                    return self._compacted(state, count, ctx, starts[-1 - self.turns])
         if len(state.messages) <= self.keep:  # however long they are
             return None
         count = self._counted(state.messages, ctx.local)
         if count.tokens < self.max_tokens or count.tokens < count.wait_until:
             return None
-        return self._compacted(state, count, ctx)
+        return self._compacted(state, count, ctx, safe_cut(state.messages, self.keep))
 
-    async def _compacted(self, state: State, count: _Count, ctx: RunContext) -> State | None:
-        """The state with a summary in place of older messages; None if none was made."""
+    async def _begun(self, state: State, summary: str) -> State:
+        return self.with_summary(state, summary)
+
+    async def _compacted(
+        self, state: State, count: _Count, ctx: RunContext, cut: int | None
+    ) -> State | None:
+        """The state with a summary of what is before the ``cut``; None if none was made."""
         head = _system_messages(state.messages)
-        cut = safe_cut(state.messages, self.keep)
         old = state.messages[head : cut or head]
         spoken = [m for m in old if m.role in _SPOKEN]
         if cut is None or all(map(is_summary, spoken)):
@@ -119,9 +171,8 @@ class Summarization(Middleware):
             return None
         # Messages that no summary tells of stay: instructions, and roles no model reads.
         others = [m for m in old if m.role not in _SPOKEN]
-        request = Message.user(_REQUEST, summary_request=True)
-        kept = [_without_thinking(m) for m in state.messages[cut:]]
-        changed = state.set_messages([*state.messages[:head], *others, request, summary, *kept])
+        kept = [without_thinking(m) for m in state.messages[cut:]]
+        changed = state.set_messages([*state.messages[:head], *others, _ASKED_FOR, summary, *kept])
         after = self._counted(changed.messages, ctx.local)
         ctx.publish_kept(
             Compaction,
@@ -258,16 +309,10 @@ def _system_messages(messages: Sequence[Message]) -> int:
     return count
 
 
-def is_summary(message: Message) -> bool:
-    """Whether it is of a summary: what was asked for, or the summary itself."""
-    return bool(message.metadata.get("summary") or message.metadata.get("summary_request"))
-
-
-def _without_thinking(message: Message) -> Message:
-    if not any(isinstance(part, ThinkingPart) for part in message.parts):
-        return message
-    parts = tuple(part for part in message.parts if not isinstance(part, ThinkingPart))
-    return replace(message, parts=parts)
+def _has_summary(messages: Sequence[Message]) -> bool:
+    """Whether a summary stands at its beginning."""
+    head = _system_messages(messages)
+    return head < len(messages) and is_summary(messages[head])
 
 
 # What the summary is made from

@@ -64,7 +64,7 @@ from ..loop.open_calls import (
 )
 from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again, passing
-from ..middleware.summarization import is_summary
+from ..middleware.turns import is_summary
 from ..runtime.event_stream import EventStream
 from ..runtime.futures import executing, wait_uncancelled, woken_by
 from ..runtime.thread import runtime

@@ -369,3 +369,76 @@ def test_no_message_is_counted_before_there_are_more_than_are_kept() -> None:
     assert counted == []
     agent.run("on", first.state)
     assert [message.text for message in counted] == ["go", "one", "on"]
+
+
+# by turns
+
+
+def summarizing(*turns: Any, **options: Any) -> sa.Agent:
+    stack = [Summarization(**options)]
+    return sa.Agent(ScriptedModel(turns), middleware=stack, defaults=False)
+
+
+@pytest.mark.spec("R4.2.4")
+def test_what_is_older_than_so_many_turns_is_folded_into_the_summary_at_each_new_one() -> None:
+    summaries = ScriptedModel(["S1", "S2"])
+    agent = summarizing(*"123456", turns=3, model=summaries)
+    result = None
+    for prompt in "abcde":
+        result = agent.run(prompt, state=result)
+    shown = [m.text for m in agent.model.requests[-1].messages]  # type: ignore[attr-defined]
+    assert shown[1:] == ["S1", "b", "2", "c", "3", "d", "4", "e"]
+    agent.run("f", state=result)
+    shown = [m.text for m in agent.model.requests[-1].messages]  # type: ignore[attr-defined]
+    assert shown[1:] == ["S2", "c", "3", "d", "4", "e", "5", "f"]
+    assert "S1" in summaries.requests[1].messages[0].text
+
+
+@pytest.mark.spec("R4.2.4")
+def test_an_initial_summary_is_used_at_once_and_folded_into_the_next_one() -> None:
+    summaries = ScriptedModel(["S1"])
+    agent = summarizing(*"123", turns=1, model=summaries, initial_summary="They know Oslo.")
+    result = agent.run("a")
+    first = [m.text for m in agent.model.requests[0].messages]  # type: ignore[attr-defined]
+    assert first[1:] == ["They know Oslo.", "a"]
+    result = agent.run("c", state=agent.run("b", state=result))
+    assert "They know Oslo." in summaries.requests[0].messages[0].text
+    assert agent.middleware[0].summary(result.state) == "S1"  # type: ignore[attr-defined]
+
+
+@pytest.mark.spec("R4.2.4")
+def test_a_summary_can_be_read_and_set_and_goes_with_a_reset() -> None:
+    agent = summarizing("1", "2", "3", turns=5)
+    (item,) = agent.middleware
+    assert isinstance(item, Summarization)
+    session = sa.Session(agent)
+    session.send("a").result()
+    assert item.summary(session.state) is None
+    session.replace(state=item.with_summary(session.state, "They greeted."))
+    assert item.summary(session.state) == "They greeted."
+    session.replace(state=item.with_summary(session.state, "They met."))
+    session.send("b").result()
+    shown = [m.text for m in agent.model.requests[-1].messages]  # type: ignore[attr-defined]
+    assert shown[1:] == ["They met.", "a", "1", "b"]
+    session.reset()
+    assert item.summary(session.state) is None
+
+
+@pytest.mark.spec("R4.2.4")
+def test_a_summary_by_turns_is_the_same_in_a_new_process_and_its_failure_loses_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = sa.ConversationStore("sqlite://")
+    agent = summarizing(*"123", turns=1, model=ScriptedModel(["S1"]))
+    session = sa.Session(agent, store=store, id="talk")
+    for prompt in "abc":
+        session.send(prompt).result()
+    session.close()
+    failing = summarizing("4", turns=1, model=ScriptedModel([sa.ModelError("down", kind="auth")]))
+    session = sa.Session.open("talk", agent=failing, store=store)
+    session.send("d").result()
+    shown = [m.text for m in failing.model.requests[-1].messages]  # type: ignore[attr-defined]
+    assert shown[1:] == ["S1", "b", "2", "c", "3", "d"]
+    assert "No summary was made" in caplog.text
+    session.close()
+    store.close()

@@ -1,0 +1,1 @@
+"""Finding things by what is said of them: tools, agents, passages of documents."""
