@@ -182,9 +182,7 @@ def interrupts_of(waiting: Waiting, calls: Mapping[str, str] = {}) -> list[OpenI
     An id is bound to what is shown: it has the digest of the call, and so has its answer.
     ``calls`` are the ids of the calls as the client knows them, where they are others.
     """
-    asked = [
-        _open(waiting, request, _part_of(waiting, request), calls) for request in _asked(waiting)
-    ]
+    asked = [_open(waiting, request, part, calls) for request, part in asked_of(waiting)]
     if not asked and not waiting.action_requests:
         reason = f"{_OURS}:{waiting.type}"
         asked = [
@@ -193,15 +191,20 @@ def interrupts_of(waiting: Waiting, calls: Mapping[str, str] = {}) -> list[OpenI
     return asked
 
 
+def asked_of(waiting: Waiting) -> list[tuple[ActionRequest, Waiting]]:
+    """The requests that people answer, each with the interrupt of its call."""
+    asked = [(request, _part_of(waiting, request)) for request in waiting.action_requests]
+    return [(request, part) for request, part in asked if not part.data.get(SUB_AGENTS)]
+
+
 def _part_of(waiting: Waiting, request: ActionRequest) -> Waiting:
     parts = waiting.parts or (waiting,)
     return next((p for p in parts if request.tool_call_id in p.tool_call_ids), waiting)
 
 
-def _asked(waiting: Waiting) -> list[ActionRequest]:
-    """The requests that people answer."""
-    requests = waiting.action_requests
-    return [r for r in requests if not _part_of(waiting, r).data.get(SUB_AGENTS)]
+def id_of(waiting: Waiting, request: ActionRequest) -> str:
+    """What a client knows a request by: it is bound to what is shown, by the digest of the call."""
+    return f"{waiting.id}.{request.digest}"
 
 
 def _open(
@@ -219,7 +222,7 @@ def _open(
     if request.defaults:
         shown["defaults"] = request.defaults
     return OpenInterrupt(
-        id=f"{waiting.id}.{request.digest}",
+        id=id_of(waiting, request),
         reason="tool_call" if gated else "input_required",
         message=part.message or request.display_text or named,
         tool_call_id=calls.get(request.tool_call_id, request.tool_call_id),
@@ -275,8 +278,8 @@ def answers_to(waiting: Waiting | None, resume: Sequence[ResumeEntry]) -> Answer
     if missing:
         raise InvalidDecision(f"All that waits is answered at once; {missing[0]} is not.")
     answers = Answers(waiting.id)
-    for request in _asked(waiting):
-        entry = found[f"{waiting.id}.{request.digest}"]
+    for request, _ in asked_of(waiting):
+        entry = found[id_of(waiting, request)]
         answers.decisions[request.tool_call_id] = _decision(request, entry)
         answers.digests[request.tool_call_id] = request.digest
     return answers

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import secrets
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -59,6 +60,9 @@ from .openapi import document
 from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
 from .stream import Stream
+
+if TYPE_CHECKING:
+    from .mcp_tools import Exchange, ToolServers
 
 logger = logger_of(__name__)
 
@@ -122,6 +126,7 @@ class App:
         self.draining = False
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
         self._sockets: Counter[str] = Counter()
+        self._tools: ToolServers | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -150,6 +155,8 @@ class App:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        if self._tools is not None:
+            await self._tools.end()
         self._workers.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
 
@@ -159,7 +166,7 @@ class App:
 
     async def _answer(
         self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
-    ) -> Response:
+    ) -> Response | Exchange:
         """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             if route.path == "/":
@@ -172,6 +179,8 @@ class App:
             return JSONResponse({"ok": True})
         if route.path == "/openapi.json":
             return JSONResponse(document())
+        if route.kind == "mcp":
+            return await self._exchange(request, found, stack)
         body = None
         if route.body is not None:
             body = body_of(await request.body(), route.body)
@@ -198,6 +207,36 @@ class App:
         if isinstance(reply, Completion):
             return await self._completed(reply, request, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+
+    async def _exchange(
+        self, request: Request, found: Match, stack: contextlib.AsyncExitStack
+    ) -> Response | Exchange:
+        """What an MCP client says, of the agency in the address, or of that whose secret it has."""
+        body, path = await request.body(), request.scope["path"]
+        id = found.parameters.get("agency") or request.scope.get(OWNER)
+        if id is None:
+            raise ConfigurationError(
+                "The hub's token is of no agency; name one, as /agency/{id}/mcp, or use its secret."
+            )
+        request.scope["path"] = f"/agency/{id}/mcp"  # also for who has a thread open elsewhere
+        call = self._call(request, found._replace(parameters={"agency": id}))
+        agency = await self._work(lambda: call.agency)
+        if request.method == "DELETE" and "mcp-session-id" not in call.headers:
+            raise ConfigurationError("This ends the session that Mcp-Session-Id names; send one.")
+        stack.enter_context(self._room(call))
+        try:
+            module = await self._work(importlib.import_module, f"{__package__}.mcp_tools")
+        except ModuleNotFoundError as error:
+            needs = f"Agents are tools of MCP's clients with {error.name or 'mcp'}"
+            return _error(path, 501, f"{needs}: pip install 'sagents-nb[mcp]'.")
+        if self._tools is None:
+            self._tools = module.ToolServers(self.hub, self._work, self._workers.submit)
+        server = await self._tools.of(agency, self.settings.limits.sockets)
+        exchange: Exchange = module.Exchange(server, call, body)
+        if (thread_id := exchange.thread_id) is not None:
+            with contextlib.suppress(NotFound):  # which is told as a result
+                await self._work(self.hub.thread, agency, thread_id)
+        return exchange
 
     async def _door(self, owned: Owned, scope: Scope) -> Door:
         """Where the process is asked that has a thread open; raises :class:`NoDoor`."""

@@ -23,6 +23,8 @@ def problem(path: str, sentence: str) -> dict[str, Any]:
     """Why nothing was done, as the clients of that path read it."""
     if path.startswith("/v1/"):
         return {"error": {"message": sentence, "type": "invalid_request_error"}}
+    if path.endswith("/mcp"):
+        return {"error": {"code": -32600, "message": sentence}, "jsonrpc": "2.0", "id": None}
     return {"error": sentence}
 
 

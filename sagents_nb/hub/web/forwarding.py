@@ -19,7 +19,10 @@ from ..doors import Door, Unreachable
 OF_A_PAGE = "x-sagents-page"
 """A header of what was forwarded: a page sent it, so that it approves only what it showed."""
 
-_PASSED_ON = ("content-type", "accept", "last-event-id", "user-agent")
+_PASSED_ON = (
+    *("content-type", "accept", "last-event-id", "user-agent"),
+    *("mcp-protocol-version", "mcp-method", "mcp-name"),
+)
 _SECONDS = 30.0
 _PIECE = 65_536
 

@@ -294,7 +294,8 @@ def _preflight(origin: str) -> dict[str, str]:
     return {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Methods": "GET, POST, DELETE",
-        "Access-Control-Allow-Headers": "Authorization, Content-Type, X-SECRET, Last-Event-ID",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, X-SECRET, Last-Event-ID, "
+        "Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name",
         "Access-Control-Max-Age": "600",
         "Vary": "Origin",
     }
@@ -308,6 +309,7 @@ def _with_headers(send: Send, shared: str | None) -> Send:
             if shared is not None:
                 more += [
                     (b"access-control-allow-origin", shared.encode("latin-1")),
+                    (b"access-control-expose-headers", b"Mcp-Session-Id"),
                     (b"vary", b"Origin"),
                 ]
             message["headers"] = [*message.get("headers", ()), *more]

@@ -62,14 +62,15 @@ class Needs(Enum):
     ANY = "the hub's or any agency's"
 
 
-Kind = Literal["http", "websocket", "page"]
+Kind = Literal["http", "websocket", "page", "mcp"]
 
 
 class Route(NamedTuple):
     """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
 
     What is ``live`` is told as an event stream, too, to who accepts one; one that ``streams`` is
-    told so always, and gives what has :meth:`chunks` and is closed.
+    told so always, and gives what has :meth:`chunks` and is closed. The kind "mcp" is JSON-RPC, for
+    which OpenAPI has no word.
     """
 
     method: str
@@ -261,6 +262,16 @@ ROUTES: tuple[Route, ...] = (
         reply=ChatReply,
         errors=(404, 422, 429),
     ),
+    Route(
+        *("POST", "/mcp", Needs.ANY, "The agents of an agency as tools of MCP's clients."),
+        kind="mcp",
+    ),
+    Route("DELETE", "/mcp", Needs.ANY, "End a session of such a client.", kind="mcp"),
+    Route(
+        *("POST", f"{A}/mcp", Needs.AGENCY, "The same, of the agency in the address."),
+        kind="mcp",
+    ),
+    Route("DELETE", f"{A}/mcp", Needs.AGENCY, "End a session of such a client.", kind="mcp"),
     Route(
         *("GET", f"{A}/schedules", Needs.AGENCY, "Its schedules, the newest first."),
         schedule_routes.schedules,
