@@ -16,6 +16,8 @@ PYTEST := $(PY) -m pytest -q
 # Stamps: what they stand for is redone only when something it was made from is newer.
 ENV := $(ENVIRONMENT)/.installed
 NODE_MODULES := widgets/node_modules/.package-lock.json
+CLIENTS := tests/hub/dialects/clients
+CLIENT_MODULES := $(CLIENTS)/node_modules/.package-lock.json
 BUNDLE := $(STATIC)/panel.js $(PAGE_STATIC)/dashboard.js
 WIDGET_SOURCES := widgets/build.mjs $(shell find widgets/src -type f)
 
@@ -54,7 +56,7 @@ lint: $(ENV)  ## Style, types, the floors of the house, and who reaches into ano
 spec-check: $(ENV)  ## Fail when docs/specification.md is not what the markers say
 	$(PY) tests/specification.py --check
 
-test-python: $(ENV)  ## Unit tests and doctests
+test-python: $(ENV) $(CLIENT_MODULES)  ## Unit tests and doctests
 	$(PY) tests/store/postgres.py
 	$(PYTEST) -p no:nbval -n 3 --dist loadfile --no-loadscope-reorder \
 		-m "not engine and not soak and not browser and not packaging"
@@ -116,7 +118,7 @@ lock: | $(UV)  ## Rewrite requirements.lock with the newest versions that pyproj
 		--extra all --group dev --group docs --output-file $(LOCK) pyproject.toml
 
 clean:  ## Remove all that was built or installed here
-	rm -rf .venv .venv-* widgets/node_modules widgets/dist widgets/dev/dist $(STATIC) $(PAGE_STATIC) dist build site .test-artifacts
+	rm -rf .venv .venv-* widgets/node_modules $(CLIENTS)/node_modules widgets/dist widgets/dev/dist $(STATIC) $(PAGE_STATIC) dist build site .test-artifacts
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -141,6 +143,13 @@ $(ENVIRONMENT)/uv/bin/uv: | $(PY)
 
 $(NODE_MODULES): widgets/package.json widgets/package-lock.json
 	cd widgets && npm ci --no-audit --no-fund --no-update-notifier
+	touch $@
+
+# Clients of a hub that want a newer Node than the widgets do. It comes along as a package of 185 MB,
+# where the machine's is older.
+$(CLIENT_MODULES): $(CLIENTS)/package.json $(CLIENTS)/package-lock.json
+	cd $(CLIENTS) && npm ci --no-audit --no-fund --no-update-notifier --loglevel=error \
+		$$(node -e 'if (parseInt(process.versions.node) >= 22) console.log("--omit=optional")')
 	touch $@
 
 # One build makes all of it.

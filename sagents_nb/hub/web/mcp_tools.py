@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import importlib.metadata
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from typing import Any
 
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
@@ -25,15 +29,16 @@ from mcp.types import (
     CallToolResult,
     ElicitRequest,
     ElicitRequestFormParams,
+    ElicitRequestParams,
     ElicitResult,
     InputRequiredResult,
     ListToolsResult,
     Tool,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import LATEST_MODERN_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from ...errors import ConfigurationError, InvalidDecision, SagentsError, StaleApproval
+from ...errors import ConfigurationError, InvalidDecision, Owned, SagentsError, StaleApproval
 from ...interrupts import Interrupt as Waiting
 from ...messages import Message
 from ...text import logger_of
@@ -53,6 +58,7 @@ from ..dialects.mcp import (
     tool_of,
     waits_text,
 )
+from ..doors import NoDoor
 from ..hub import Hub
 from ..threads import Thread
 from ..vocabulary import reason_of
@@ -203,7 +209,10 @@ class ToolServer:
         if exchange.session is not None:
             self._under_way[key] = exchange
         try:
-            return await self._answer(context, parameters, exchange)
+            try:
+                return await self._answer(context, parameters, exchange)
+            except Owned as owned:
+                return await self._elsewhere(context, parameters, owned)
         except SagentsError as error:
             sentence = str(error)
         except MCPError:
@@ -219,14 +228,8 @@ class ToolServer:
     async def _answer(
         self, context: Context, parameters: CallToolRequestParams, exchange: Exchange
     ) -> CallToolResult | InputRequiredResult:
-        asked, state = arguments_of(parameters.arguments), parameters.request_state
-        if state is not None:
-            # Which says what was said already, and nobody else can have written.
-            asked = ToolArguments(thread_id=json.loads(state)["thread_id"])
         loop = asyncio.get_running_loop()
-        beginning = asyncio.ensure_future(
-            self._work(self._begin, exchange.call, parameters.name, asked, loop)
-        )
+        beginning = asyncio.ensure_future(self._work(self._begin, exchange.call, parameters, loop))
         try:
             turn: Turn = await asyncio.shield(beginning)
         except asyncio.CancelledError:
@@ -249,14 +252,18 @@ class ToolServer:
             turn.feed.end()
 
     def _begin(
-        self, call: Call, name: str, asked: ToolArguments, loop: asyncio.AbstractEventLoop
+        self, call: Call, parameters: CallToolRequestParams, loop: asyncio.AbstractEventLoop
     ) -> Turn:
         """Say it to its thread; in a thread of the hub."""
-        hub, agency = self._hub, self._hub.agency(self._agency_id)
+        hub, agency, name = self._hub, self._hub.agency(self._agency_id), parameters.name
         if name not in {kept.blueprint.name for kept in hub.blueprints(agency)}:
             raise MCPError(
                 INVALID_PARAMS, f"This agency has no agent {name!r:.110}; tools/list names them."
             )
+        if parameters.request_state is None:
+            asked = arguments_of(parameters.arguments)
+        else:  # what was said is said already; nobody else can have written the state
+            asked = ToolArguments(thread_id=json.loads(parameters.request_state)["thread_id"])
         if asked.thread_id is None:
             call.check_runs()
             thread = hub.create_thread(agency, name, request=call.origin)
@@ -278,6 +285,34 @@ class ToolServer:
             turn.feed.end()
             raise
         return turn
+
+    async def _elsewhere(
+        self, context: Context, parameters: CallToolRequestParams, owned: Owned
+    ) -> CallToolResult:
+        """What the process answers that has the thread; who is asked, is asked in the session."""
+        door = await self._work(self._hub.doors.of, owned.owner)
+        if door is None:
+            raise NoDoor(owned)
+
+        await self._work(importlib.import_module, "jsonschema")  # a second, for the client here
+        session, request_id = context.session, context.request_id
+
+        async def ask(context: Any, params: ElicitRequestParams) -> ElicitResult:
+            assert isinstance(params, ElicitRequestFormParams)
+            return await session.elicit_form(params.message, params.requested_schema, request_id)
+
+        shown = {"Authorization": f"Bearer {door.token}"}
+        async with httpx2.AsyncClient(headers=shown, timeout=None, trust_env=False) as http:
+            over = streamable_http_client(
+                f"{door.address}/agency/{self._agency_id}/mcp", http_client=http
+            )
+            asks = ask if _can_be_asked(context) else None
+            async with Client(over, mode=LATEST_MODERN_VERSION, elicitation_callback=asks) as there:
+                return await there.call_tool(
+                    parameters.name,
+                    parameters.arguments,
+                    progress_callback=session.report_progress,
+                )
 
     def _abandon(self, exchange: Exchange, beginning: asyncio.Future[Turn]) -> None:
         """A client left while its thread was begun."""
@@ -368,13 +403,11 @@ class Turn:
             said = (m.text for m in reversed(session.messages) if m.role == "assistant")
             return next(said, ""), status, False
         if status == "paused" and (halted := session.state.interrupt) is not None:
-            return halted.message or "It was halted.", status, False
+            why = halted.message or "It was halted."
+            return f"{why}\n\nOnly people go on with this, on the hub's page.", status, False
         if status == "paused":
-            return (
-                "It was cut off; call this tool again with its thread_id and a message.",
-                status,
-                True,
-            )
+            why = "It was cut off; call this tool again with its thread_id and a message."
+            return why, status, True
         if status == "error":
             return session.error or "The run failed.", status, True
         if status == "canceled":
@@ -407,7 +440,7 @@ class Turn:
             if forms.keys() - filled.keys():
                 self._note = _LATE if filled.keys() - forms.keys() else self._note
                 return _to_be_asked(forms, self.thread)
-        answers = answers_of(waiting, filled)
+        answers = answers_of(waiting, {id: filled[id] for id in forms})
         return self._paused(waiting) if answers is None else answers
 
     async def _ask_now(

@@ -30,16 +30,26 @@ Answering = Callable[[ElicitRequestFormParams], Any]
 
 
 class Office:
-    """A hub with a clerk who asks before a letter is sent; ``sent`` are those that were.
+    """An agency of a hub, and its ``desk``."""
 
-    ``holds`` is set while its tool "hold" waits for ``go_on``.
-    """
-
-    def __init__(self, served: Served, sent: list[str]) -> None:
+    def __init__(self, served: Served) -> None:
         self.served = served
-        self.sent = sent
-        self.agency, self.secret = served.hub.create_agency("Office")
-        self.holds, self.go_on = threading.Event(), threading.Event()
+        self.agency, self.secret = served.hub.create_agency()
+
+    @property
+    def sent(self) -> list[str]:
+        """The letters that were."""
+        return DESKS[-1].sent
+
+    @property
+    def holds(self) -> threading.Event:
+        """Set while a tool waits for ``go_on``."""
+        return DESKS[-1].holds
+
+    @property
+    def go_on(self) -> threading.Event:
+        """Has that tool go on."""
+        return DESKS[-1].go_on
 
     def thread(self) -> Any:
         """Its only one."""
@@ -71,47 +81,72 @@ class Office:
                 yield client
 
 
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    sent: list[str] = []
+class Desk:
+    """What the tools of the file's hub do it on: another one for each test.
 
-    def send(to: str, text: str = "Hello.") -> str:
-        """Send a letter."""
-        sent.append(f"{to}: {text}")
-        return f"Sent to {to}."
+    ``sent`` are letters; ``holds`` is set while the tool "hold" waits for ``go_on``.
+    """
 
-    def hold() -> str:
-        """Wait."""
-        made.holds.set()
-        assert made.go_on.wait(PATIENCE)
-        return "held"
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+        self.holds, self.go_on = threading.Event(), threading.Event()
 
-    def spoken(request: Any) -> Any:
-        last = request.messages[-1]
-        if last.role == "tool":
-            return " ".join(f"It says: {result.text}" for result in last.tool_results)
-        match last.text.split():
-            case ["Write", "to", *names]:
-                return [call("send", f"c{n}", to=name) for n, name in enumerate(names)]
-            case ["Hold"]:
-                return call("hold")
-            case ["Ask", kind]:
-                options = [{"label": each.title(), "value": each} for each in ("red", "blue")]
-                chosen = {} if kind == "freeform" else {"options": options}
-                return call("ask_user", question="Which colour?", response_type=kind, **chosen)
-            case ["Fail"]:
-                return sa.ModelError("It is down.")
-        said = sum(message.role == "user" for message in request.messages)
-        return f"Message {said} was: {last.text}"
 
+DESKS: list[Desk] = []
+"""The last is that of the test that runs."""
+
+
+def send(to: str, text: str = "Hello.") -> str:
+    """Send a letter."""
+    DESKS[-1].sent.append(f"{to}: {text}")
+    return f"Sent to {to}."
+
+
+def hold() -> str:
+    """Wait."""
+    desk = DESKS[-1]
+    desk.holds.set()
+    assert desk.go_on.wait(PATIENCE)
+    return "held"
+
+
+def spoken(request: Any) -> Any:
+    """Does what it is told to, and else says what it heard, and how much before it."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        return " ".join(f"It says: {result.text}" for result in last.tool_results)
+    match last.text.split():
+        case ["Write", "to", *names]:
+            return [call("send", f"c{n}", to=name) for n, name in enumerate(names)]
+        case ["Hold"]:
+            return call("hold")
+        case ["Ask", kind]:
+            options = [{"label": each.title(), "value": each} for each in ("red", "blue")]
+            chosen = {} if kind == "freeform" else {"options": options}
+            return call("ask_user", question="Which colour?", response_type=kind, **chosen)
+        case ["Fail"]:
+            return sa.ModelError("It is down.")
+    said = sum(message.role == "user" for message in request.messages)
+    return f"Message {said} was: {last.text}"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A hub with a clerk, who asks before a letter is sent, and a guide."""
     model = sa.ScriptedModel(iter(lambda: spoken, None), chunk=4)
     system = AgentSystem(model).add_tool(send).add_tool(hold).use(sa.AskUser, "default")
     system.add_agent(Blueprint("clerk", "Write.", description="Writes letters.", config=GATED))
     system.add_agent(Blueprint("guide", "Be brief."))
-    with serving(tmp_path / "hub.db", system) as served:
-        made = Office(served, sent)
-        yield made
-        made.go_on.set()
+    with serving(tmp_path_factory.mktemp("hub") / "hub.db", system) as served:
+        yield served
+
+
+@pytest.fixture
+def office(hub: Served) -> Iterator[Office]:
+    """An agency of its own in that hub."""
+    DESKS.append(Desk())
+    yield Office(hub)
+    DESKS[-1].go_on.set()
 
 
 def text_of(result: Any) -> str:
@@ -425,7 +460,7 @@ def test_a_run_outlives_the_connection_of_an_older_client(office: Office) -> Non
 
 
 def test_a_session_is_no_other_agencys_and_ends_when_it_is_told_to(office: Office) -> None:
-    secret = office.served.hub.create_agency("Other")[1]
+    secret = office.served.hub.create_agency()[1]
 
     async def talk() -> None:
         async with session_of(office) as (http, asked):
@@ -446,7 +481,7 @@ def test_a_session_is_no_other_agencys_and_ends_when_it_is_told_to(office: Offic
 def test_a_thread_that_is_not_there_and_one_of_others_are_the_same_error(
     office: Office, mode: str
 ) -> None:
-    other = office.served.hub.create_agency("Other")[0]
+    other = office.served.hub.create_agency()[0]
     foreign = office.served.hub.create_thread(other, "guide").record.id
     mine = office.served.hub.create_thread(office.agency, "clerk").record.id
 
@@ -473,7 +508,7 @@ def test_a_thread_that_is_not_there_and_one_of_others_are_the_same_error(
 
 def test_the_token_says_whose_agents_they_are(office: Office) -> None:
     served = office.served
-    other, secret = served.hub.create_agency("Other")
+    other, secret = served.hub.create_agency()
     served.hub.save_blueprint(other, {"name": "theirs", "prompt": "Be kind."})
 
     async def tools(token: str, path: str) -> list[str]:
@@ -505,7 +540,7 @@ def test_a_run_that_fails_is_told_as_an_error(office: Office, mode: str) -> None
 def test_a_call_is_among_the_runs_that_a_hub_takes(tmp_path: Path, mode: str) -> None:
     system = AgentSystem(sa.ScriptedModel([])).add_agent(Blueprint("guide", "Be brief."))
     with serving(tmp_path / "hub.db", system, limits=Limits(runs=0)) as served:
-        office = Office(served, [])
+        office = Office(served)
 
         async def talk() -> Any:
             async with office.client(mode) as client:
@@ -523,22 +558,17 @@ def test_a_thread_that_another_process_has_is_asked_there(tmp_path: Path, mode: 
     with serving(path) as right, serving(path) as wrong:
         for served in (right, wrong):
             served.hub.doors.open(served.url)
-        office = Office(wrong, [])
-        thread_id = right.hub.create_thread(office.agency, "guide").record.id
+        office = Office(wrong)
+        thread_id = right.hub.create_thread(office.agency, "clerk").record.id
 
         async def talk() -> Any:
-            async with office.client(mode) as client:
-                said = {"message": "Hello", "thread_id": thread_id}
-                return await client.call_tool("guide", said)
+            async with office.client(mode, lambda asked: {"approved": True}) as client:
+                said = {"message": "note this", "thread_id": thread_id}
+                return await client.call_tool("clerk", said)
 
-        result = run(talk())
-        if mode == "auto":
-            assert text_of(result) == "You said: Hello"
-            said = right.hub.thread(office.agency, thread_id).session.messages
-            assert said[0].text == "Hello"
-        else:  # a session is of one process
-            assert result.is_error
-            assert "is open" in result.content[0].text
+        assert text_of(run(talk())) == "done"
+        said = right.hub.thread(office.agency, thread_id).session.messages
+        assert [message.text for message in said][::3] == ["note this", "done"]
 
 
 def test_a_hub_without_the_extra_says_how_to_get_it(
@@ -560,7 +590,7 @@ from pathlib import Path
 from tests.hub.web.served import serving
 with serving(Path(sys.argv[1])) as served:
     assert "mcp" not in sys.modules and "pydantic" not in sys.modules
-    assert served.client_of(served.secret).post("/mcp", json={}).status_code == 406
+    assert served.client_of(served.secret).post("/mcp", json={}).status_code == 400
     assert "mcp" in sys.modules
 """
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "hub.db")], check=True)
