@@ -101,6 +101,12 @@ def test_a_change_that_is_not_allowed_is_refused() -> None:
         answered(asking(allowed=("approve", "reject")), approved=True, arguments="{}")
 
 
+@pytest.mark.parametrize("text", ["[1]", "Grace", "{", "[" * 100_000, "1" * 5_000])
+def test_other_arguments_are_a_json_object(text: str) -> None:
+    with pytest.raises(InvalidDecision, match="are no JSON object"):
+        answered(asking(), approved=True, arguments=text)
+
+
 def test_whether_a_call_ran_is_one_of_three_answers_and_is_not_declined() -> None:
     waiting = asking(allowed=("respond",), type="in_doubt")
     schema = form_of(waiting).schema

@@ -215,7 +215,6 @@ def test_a_call_runs_as_it_was_shown_once_it_is_approved(office: Office, mode: s
     assert result.metadata["decision"]["by"] == "mcp"
 
 
-@pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(
     ("answer", "sent", "said"),
     [
@@ -227,10 +226,10 @@ def test_a_call_runs_as_it_was_shown_once_it_is_approved(office: Office, mode: s
     ],
 )
 def test_people_reject_and_change_what_would_run(
-    office: Office, mode: str, answer: Any, sent: list[str], said: str
+    office: Office, answer: Any, sent: list[str], said: str
 ) -> None:
     async def talk() -> Any:
-        async with office.client(mode, lambda asked: answer) as client:
+        async with office.client(answering=lambda asked: answer) as client:
             return await client.call_tool("clerk", {"message": "Write to Ada"})
 
     result = run(talk())
@@ -244,9 +243,7 @@ def test_people_reject_and_change_what_would_run(
     ("answer", "why"),
     [
         ("cancel", "This waits for people"),
-        ({}, "The payload for send is"),
         ({"approved": True, "arguments": "Grace"}, "are no JSON object"),
-        ({"approved": True, "arguments": "[1]"}, "are no JSON object"),
     ],
 )
 def test_what_is_no_answer_leaves_it_waiting(
@@ -296,7 +293,6 @@ def test_each_of_several_calls_is_asked_about(office: Office, mode: str) -> None
     assert office.sent == ["Ada: Hello."]
 
 
-@pytest.mark.parametrize("mode", ERAS)
 @pytest.mark.parametrize(
     ("kind", "answer", "said"),
     [
@@ -306,7 +302,7 @@ def test_each_of_several_calls_is_asked_about(office: Office, mode: str) -> None
         ("single_select", "decline", "does not want to answer"),
     ],
 )
-def test_a_question_is_a_form(office: Office, mode: str, kind: str, answer: Any, said: str) -> None:
+def test_a_question_is_a_form(office: Office, kind: str, answer: Any, said: str) -> None:
     shown: list[Any] = []
 
     def fill_in(asked: Any) -> Any:
@@ -314,7 +310,7 @@ def test_a_question_is_a_form(office: Office, mode: str, kind: str, answer: Any,
         return answer
 
     async def talk() -> Any:
-        async with office.client(mode, fill_in) as client:
+        async with office.client(answering=fill_in) as client:
             return await client.call_tool("clerk", {"message": f"Ask {kind}"})
 
     result = run(talk())
@@ -380,6 +376,37 @@ def test_answers_are_good_for_the_call_that_they_were_asked_for(office: Office) 
 
     run(talk())
     assert office.sent == ["Ada: Hello."]
+
+
+def test_an_old_answer_approves_nothing_that_waits_now(office: Office) -> None:
+    said = {"message": "Write to Ada"}
+
+    def instead() -> None:
+        thread = office.thread()
+        thread.approve(False, by="test")
+        thread.wait(PATIENCE)
+        thread.invoke([sa.Message.user("Write to Grace")])
+        thread.wait(PATIENCE)
+
+    async def talk() -> None:
+        async with office.client(answering=lambda asked: "cancel") as client:
+            ask = client.session.call_tool
+            asked: Any = await ask("clerk", said, allow_input_required=True)
+            await asyncio.to_thread(instead)
+            yes = ElicitResult(action="accept", content={"approved": True})
+            again: Any = await ask(
+                "clerk",
+                said,
+                input_responses=dict.fromkeys(asked.input_requests, yes),
+                request_state=asked.request_state,
+                allow_input_required=True,
+            )
+            assert again.input_requests.keys().isdisjoint(asked.input_requests)
+            (form,) = again.input_requests.values()
+            assert '"to": "Grace"' in form.params.message
+
+    run(talk())
+    assert office.sent == []
 
 
 @pytest.mark.parametrize("mode", ERAS)
