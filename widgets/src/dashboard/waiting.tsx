@@ -27,8 +27,9 @@ export function Waiting({ approvals, current }: Props) {
   useEffect(() => {
     if (!open) return;
     const leave = ({ target }: Event) => root.current?.contains(target as Node) || setOpen(false);
-    document.addEventListener("click", leave);
-    return () => document.removeEventListener("click", leave);
+    // Who goes on by the keyboard would have it before what comes next.
+    for (const event of ["click", "focusin"]) document.addEventListener(event, leave);
+    return () => ["click", "focusin"].forEach((event) => document.removeEventListener(event, leave));
   }, [open]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || !open) return;
