@@ -61,9 +61,9 @@ class HubPage(HostPage):
     # What the browser says of a line that broke: tests break it.
     OF_THE_HOST = ("net::ERR_CONNECTION", "WebSocket connection to")
 
-    def __init__(self, browser: Browser, server: HubServer) -> None:
+    def __init__(self, browser: Browser, server: HubServer, *, bypass_csp: bool = False) -> None:
         self.provoked = "\0"  # the status of a refusal that a test means to have
-        self.context = new_context(browser)
+        self.context = new_context(browser, bypass_csp=bypass_csp)
         super().__init__(self.context.new_page(), Path())
         self.server = server
         self.waiting = self.page.get_by_test_id("waiting")
