@@ -1,8 +1,8 @@
 """Pictures of pages that are the same wherever they are taken, and what two of them differ in.
 
-The fonts are our own, durations are one second and moments one moment, nothing moves and no caret blinks. What else
-may differ is how the edges of letters and lines are smoothed, which another Chromium does another
-way: so squares are compared, not pixels. See :func:`difference`.
+The fonts are our own, durations are one second and moments one moment, nothing moves and no caret
+blinks. What else may differ is how the edges of letters and lines are smoothed, which another
+Chromium does another way: so squares are compared, not pixels. See :func:`difference`.
 """
 
 from __future__ import annotations

@@ -82,6 +82,8 @@ def test_what_waits_is_found_from_anywhere_and_approved_edited_or_rejected(
     page.get_by_role("link", name="Hub").click()
     expect(window.waiting).to_have_accessible_name("1 approval waiting")
     expect(page).to_have_title("(1) sagents_nb hub")
+    page.get_by_role("link", name="Post").click()
+    expect(page).to_have_title("(1) Post · sagents_nb hub")
     window.waiting.click()
     expect(page.get_by_test_id("approval-link")).to_contain_text("send_letter")
     page.get_by_test_id("approval-link").click()

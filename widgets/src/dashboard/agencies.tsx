@@ -39,7 +39,7 @@ export function Agencies({ agencies, again, waiting }: Props) {
           Looking…
         </p>
       ) : agencies.length === 0 ? (
-        <p class="hub-empty">There is no agency yet. One has threads, blueprints and a secret of its own.</p>
+        <p class="hub-empty">There is no agency yet. One has threads, blueprints and schedules of its own, and a secret that opens these alone.</p>
       ) : (
         <table class="hub-table">
           <thead>

@@ -83,7 +83,7 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
           )}
         </nav>
         <span class="hub-space" />
-        <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} />
+        <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} where={known?.name ?? ""} />
         <Button kind="plain" onClick={onLeave}>
           Sign out
         </Button>
