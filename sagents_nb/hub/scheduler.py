@@ -123,7 +123,7 @@ class Scheduler:
         """Have the schedule ``id`` of the ``agency`` with other fields, or another ``status``.
 
         "paused" begins nothing, also of what is queued; "active" begins that, and goes on from now:
-        what was missed meanwhile is left out.
+        what was missed meanwhile is left out. One that is over goes on with a time to come.
         Raises :class:`~sagents_nb.errors.NotFound` and
         :class:`~sagents_nb.errors.ConfigurationError`; nothing has changed then.
 
@@ -176,6 +176,22 @@ class Scheduler:
         """
         self._run(schedules.get, agency.id, id)
         return self._run(schedules.runs, id)
+
+    @kinds.checked
+    def last_runs(self, agency: Agency) -> dict[str, ScheduleRun]:
+        """The newest time of each schedule of the ``agency`` that began once, by its id.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> often = Schedule(name="Look", agent_type="guide", type="interval", interval=3600)
+        >>> made = hub.scheduler.create(agency, often)
+        >>> run = hub.scheduler.trigger(agency, made.id)
+        >>> hub.scheduler.last_runs(agency)[made.id].id == run.id
+        True
+        >>> hub.close()
+        """
+        return self._run(schedules.last_runs, agency.id)
 
     @kinds.checked
     def trigger(self, agency: Agency, id: str) -> ScheduleRun:

@@ -36,6 +36,7 @@ _INTERVAL = kinds.or_none(
         lambda value: kinds.number(1).fits(value) and value <= LONGEST_INTERVAL,
     )
 )
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 _RETRIES = kinds.Kind(
     f"a whole number from 0 to {MOST_RETRIES}",
     lambda value: kinds.whole(0).fits(value) and value <= MOST_RETRIES,
@@ -102,18 +103,37 @@ class Schedule(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True
             return moment + timedelta(seconds=self.interval)
         return self._of_cron(moment)
 
+    def in_words(self) -> str:
+        """When it begins, as people say it.
+
+        >>> from sagents_nb.hub import Schedule
+        >>> daily = Schedule(name="News", agent_type="guide", type="cron", cron="0 7 * * 1-5")
+        >>> daily.in_words()
+        'At 07:00 on Monday through Friday, UTC'
+        """
+        if self.run_at is not None:
+            return f"Once, at {self.run_at:%Y-%m-%d %H:%M %Z}"
+        if self.interval is not None:
+            unit, seconds = next(u for u in _UNITS if self.interval % u[1] == 0 or u[1] == 1)
+            count = self.interval / seconds
+            return f"Every {unit}" if count == 1 else f"Every {count:g} {unit}s"
+        return f"{self._times(datetime.now(UTC)).explain()}, {self.timezone}"
+
     def _of_cron(self, moment: datetime) -> datetime | None:
+        following = next(self._times(moment), None)
+        return None if following is None else following.astimezone(UTC)
+
+    def _times(self, moment: datetime) -> CronSim:
         try:
             # What is skipped or doubled as clocks change is once, as cron of Debian has it.
             if len(str(self.cron).split()) != 5:  # a sixth would be seconds
                 raise CronSimError
-            following = next(CronSim(str(self.cron), moment.astimezone(self._zone())), None)
+            return CronSim(str(self.cron), moment.astimezone(self._zone()))
         except CronSimError:
             raise ConfigurationError(
                 f"{self.cron!r:.110} is no cron expression; write five fields, such as "
                 "'0 7 * * 1-5'."
             ) from None
-        return None if following is None else following.astimezone(UTC)
 
     def _zone(self) -> ZoneInfo:
         try:
@@ -173,6 +193,18 @@ def schedule_of(data: Mapping[str, Any]) -> Schedule:
     return Schedule(**data)
 
 
+def times_from_now(schedule: Schedule, count: int) -> list[datetime]:
+    """The next times of a schedule, so many if there are; one at least, or it is refused."""
+    times: list[datetime] = []
+    following = schedule.next_after(datetime.now(UTC))
+    while following is not None and len(times) < count:
+        times.append(following)
+        following = schedule.next_after(following)
+    if not times:
+        raise ConfigurationError("run_at has passed; choose a moment that is to come.")
+    return times
+
+
 # In the database, each function in its caller's transaction.
 
 
@@ -181,9 +213,7 @@ def create(
 ) -> KeptSchedule:
     """A new one, active from now on."""
     now = datetime.now(UTC)
-    next_at = schedule.next_after(now)
-    if next_at is None:
-        raise ConfigurationError("run_at has passed; choose a moment that is to come.")
+    [next_at] = times_from_now(schedule, 1)
     id = uuid.uuid4().hex
     connection.execute(
         tables.hub_schedules.insert().values(
@@ -225,7 +255,10 @@ def change(
     changes: Mapping[str, Any],
     status: str | None = None,
 ) -> KeptSchedule:
-    """It with other fields, or another status; what is active begins again from now on."""
+    """It with other fields, or another status; what is active begins again from now on.
+
+    One that is over is active again once it has a time that is to come.
+    """
     before = get(connection, tables, agency_id, id)
     fields = {**to_data(before.schedule), **changes}
     if isinstance(fields.get("run_at"), str):
@@ -233,9 +266,9 @@ def change(
     schedule = schedule_of(fields)
     status = status or before.status
     now = datetime.now(UTC)
-    next_at = schedule.next_after(now) if status == ACTIVE else None
-    if status == ACTIVE and next_at is None:
-        raise ConfigurationError("run_at has passed; choose a moment that is to come.")
+    next_at = None
+    if status == ACTIVE or (status == DISABLED and schedule.next_after(now) is not None):
+        status, [next_at] = ACTIVE, times_from_now(schedule, 1)
     t = tables.hub_schedules
     connection.execute(
         t.update()
@@ -367,6 +400,18 @@ def runs(connection: sql.Connection, tables: Tables, schedule_id: str) -> list[S
     query = sql.select(t).where(t.c.schedule_id == schedule_id)
     rows = connection.execute(query.order_by(t.c.scheduled_at.desc(), t.c.id).limit(KEPT_RUNS))
     return [ScheduleRun(**row._mapping) for row in rows]
+
+
+def last_runs(connection: sql.Connection, tables: Tables, agency_id: str) -> dict[str, ScheduleRun]:
+    """The newest of each schedule of the agency that has one, by the id of the schedule."""
+    t, s = tables.hub_schedule_runs, tables.hub_schedules
+    newest = (t.c.scheduled_at.desc(), t.c.id)
+    place = sql.func.row_number().over(partition_by=t.c.schedule_id, order_by=newest)
+    mine = sql.select(t.c.id, place.label("place")).join(s, s.c.id == t.c.schedule_id)
+    placed = mine.where(s.c.agency_id == agency_id).subquery()
+    first = sql.select(placed.c.id).where(placed.c.place == 1)
+    rows = connection.execute(sql.select(t).where(t.c.id.in_(first)))
+    return {row.schedule_id: ScheduleRun(**row._mapping) for row in rows}
 
 
 def unended(

@@ -5,21 +5,26 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from typing import TypeVar
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, find_chromium
+from tests.browser.dashboard import AGENTS, HubPage
+from tests.browser.dashboard import opened as opened_hub
 from tests.browser.lab import Lab, LabWindow, SharedLab, SharedPage
 from tests.browser.marimo import Marimo
-from tests.browser.servers import LabServer, MarimoServer, Notebook7Server, Server
+from tests.browser.servers import HubServer, LabServer, MarimoServer, Notebook7Server, Server
 from tests.browser.windows import Place
 from tests.talking import PATIENCE
+
+S = TypeVar("S", bound=Server)
 
 expect.set_options(timeout=PATIENCE * 1000)
 
 
-def running(server: Server) -> Iterator[Server]:
+def running(server: S) -> Iterator[S]:
     """The server, from when it answers until nobody needs it any more."""
     try:
         server.wait_until_ready()
@@ -105,6 +110,26 @@ def marimo(
     window = Marimo(marimo_server, browser, request.node.name)
     yield window
     window.close()
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
+    """One hub for the tests of a file."""
+    yield from running(HubServer(tmp_path_factory.mktemp("hub"), AGENTS))
+
+
+@pytest.fixture
+def windows(browser: Browser, hub: HubServer) -> Iterator[list[HubPage]]:
+    """Two windows on it."""
+    with opened_hub(browser, hub, 2) as both:
+        yield both
+
+
+@pytest.fixture
+def window(browser: Browser, hub: HubServer) -> Iterator[HubPage]:
+    """A window on it."""
+    with opened_hub(browser, hub, 1) as (one,):
+        yield one
 
 
 @pytest.hookimpl(wrapper=True)

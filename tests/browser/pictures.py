@@ -1,8 +1,8 @@
 """Pictures of pages that are the same wherever they are taken, and what two of them differ in.
 
-The fonts are our own, the durations are one second, nothing moves and no caret blinks. What else
-may differ is how the edges of letters and lines are smoothed, which another Chromium does another
-way: so squares are compared, not pixels. See :func:`difference`.
+The fonts are our own, durations are one second and moments one moment, nothing moves and no caret
+blinks. What else may differ is how the edges of letters and lines are smoothed, which another
+Chromium does another way: so squares are compared, not pixels. See :func:`difference`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def picture(element: Locator) -> Image.Image:
     element.page.mouse.move(0, 0)
     element.evaluate(AT_REST)
     element.evaluate(ONE_SECOND)
+    element.evaluate(ONE_MOMENT)
     element.evaluate(ON_WHOLE_PIXELS)
     shot = element.screenshot(animations="disabled", caret="hide")
     taken = Image.open(BytesIO(shot)).convert("RGB")
@@ -131,6 +132,15 @@ ONE_SECOND = """element => {
     while (texts.nextNode()) {
         const text = texts.currentNode;
         if (/^([\\d.]+ (ms|s)|\\d+ min \\d+ s)$/.test(text.data)) text.data = "1.0 s";
+    }
+}"""
+
+
+ONE_MOMENT = """element => {
+    for (const { firstChild: text } of element.querySelectorAll("time")) {
+        if (/\\d:\\d/.test(text.data))
+            text.data = text.data.replace(/^.*?\\d:\\d\\d(:\\d\\d)?/, "Mon 30 Nov, 07:00");
+        else text.data = text.data.startsWith("in ") ? "in 2 days" : "just now";
     }
 }"""
 

@@ -2,155 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
+from tests.browser.dashboard import HubPage, letters
 from tests.browser.servers import HubServer
 from tests.browser.test_accessibility import AXE, faults, tab_to
-from tests.browser.windows import HostPage, new_context
 from tests.talking import PATIENCE, until
 
 pytestmark = pytest.mark.browser
-
-AGENTS = '''
-import asyncio, pathlib
-import sagents_nb as sa
-from sagents_nb.hub import AgentSystem, Blueprint
-
-here = pathlib.Path(__file__).parent
-
-def send_letter(to: str, text: str) -> str:
-    """Send a letter."""
-    with (here / "letters").open("a") as sent:
-        sent.write(f"{to}: {text}\\n")
-    return f"Sent to {to}."
-
-class Speaker(sa.ChatModel):
-    """Writes letters, hands on work, or says a piece and, once a file is there, the other."""
-    name = "speaker"
-    async def stream(self, request):
-        last, id = request.messages[-1], f"call-{len(request.messages)}"
-        say = sa.Message.assistant
-        if last.role == "tool":
-            yield say(f"Done: {last.tool_results[0].text}")
-        elif "hand on" in last.text:
-            task = {"subagentType": "clerk", "description": "A letter for the other"}
-            yield say(tool_calls=[sa.ToolCall(id, "task", task)])
-        elif "letter" in last.text:
-            letter = {"to": "Ada", "text": "All is well."}
-            yield say(tool_calls=[sa.ToolCall(id, "send_letter", letter)])
-        elif "slowly" in last.text:
-            yield "It begins, "
-            while not (here / "go").exists():
-                await asyncio.sleep(0.02)
-            yield "and ends."
-            yield say("It begins, and ends.")
-        else:
-            usage = sa.Usage(input_tokens=1200, output_tokens=34, cost_usd=0.0125)
-            yield say(f"You said {last.text!r}, with `code` and $x^2$.", usage=usage)
-
-system = AgentSystem(Speaker()).defaults().add_tool(send_letter)
-system.add_agent(Blueprint("assistant", "Help.", "Answers, plans, and keeps files."))
-gated = {"hitl": {"tools": ["send_letter"]}}
-system.add_agent(Blueprint("clerk", "Write letters.", "Writes letters.", config=gated))
-'''
-
-
-class HubPage(HostPage):
-    """A window on a hub."""
-
-    # What the browser says of a line that broke: tests break it.
-    OF_THE_HOST = ("net::ERR_CONNECTION", "WebSocket connection to")
-
-    def __init__(self, browser: Browser, server: HubServer) -> None:
-        self.provoked = "\0"  # the status of a refusal that a test means to have
-        self.context = new_context(browser)
-        super().__init__(self.context.new_page(), Path())
-        self.server = server
-        self.waiting = self.page.get_by_test_id("waiting")
-        # Threads that were looked at before are there too, out of sight.
-        self.panel = self.page.locator(".hub-thread:not([hidden])")
-        self.card = self.panel.get_by_test_id("approval")
-        self.status = self.panel.get_by_test_id("status")
-
-    def open(self, place: str = "") -> Page:
-        """Come in by the token, and go there."""
-        self.page.goto(self.server.address(place))
-        self.page.get_by_label("Token").fill(self.server.token)
-        self.page.get_by_role("button", name="Open the hub").click()
-        return self.page
-
-    def make_agency(self, name: str) -> str:
-        """A new one, and go there; gives its secret."""
-        self.page.get_by_label("Name of a new agency").fill(name)
-        self.page.get_by_role("button", name="Create").click()
-        secret = self.page.get_by_role("region", name=f"Secret of {name}").locator("code")
-        said = secret.inner_text()
-        self.page.get_by_role("link", name=name, exact=True).click()
-        return said
-
-    def begin(self, blueprint: str, message: str) -> Locator:
-        """A new thread, once it is shown; gives its place in the tree."""
-        page = self.page
-        page.get_by_role("complementary").get_by_role("link", name="New", exact=True).click()
-        page.get_by_label("Blueprint", exact=True).select_option(blueprint)
-        page.get_by_label("First message").fill(message)
-        page.get_by_label("First message").press("Enter")
-        expect(self.panel.get_by_role("heading", level=1)).to_have_text(message)
-        return page.get_by_test_id("thread").filter(has_text=message).first
-
-    @property
-    def place(self) -> str:
-        """Where it is, behind "#"."""
-        return self.page.url.partition("#")[2]
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HubServer]:
-    server = HubServer(tmp_path_factory.mktemp("hub"), AGENTS)
-    try:
-        server.wait_until_ready()
-        yield server
-    finally:
-        server.stop()
-
-
-@contextlib.contextmanager
-def opened(browser: Browser, hub: HubServer, number: int) -> Iterator[list[HubPage]]:
-    """So many windows; nothing may have been wrong in them, and nothing was asked of others."""
-    (hub.root / "letters").unlink(missing_ok=True)
-    windows = [HubPage(browser, hub) for _ in range(number)]
-    yield windows
-    for window in windows:
-        window.context.close()
-        # What a test provokes the console may tell of later than the page.
-        assert [said for said in window.console if window.provoked not in said] == []
-        assert window.foreign_requests == []
-
-
-@pytest.fixture
-def windows(browser: Browser, hub: HubServer) -> Iterator[list[HubPage]]:
-    with opened(browser, hub, 2) as both:
-        yield both
-
-
-@pytest.fixture
-def window(browser: Browser, hub: HubServer) -> Iterator[HubPage]:
-    with opened(browser, hub, 1) as (one,):
-        yield one
-
-
-def letters(hub: HubServer, *said: str) -> None:
-    """These were sent since it was asked last."""
-    sent = hub.root / "letters"
-    assert (sent.read_text().splitlines() if sent.exists() else []) == list(said)
-    sent.unlink(missing_ok=True)
 
 
 def test_the_said_address_opens_the_hub_once_and_leaves_no_code_behind(
@@ -218,6 +82,8 @@ def test_what_waits_is_found_from_anywhere_and_approved_edited_or_rejected(
     page.get_by_role("link", name="Hub").click()
     expect(window.waiting).to_have_accessible_name("1 approval waiting")
     expect(page).to_have_title("(1) sagents_nb hub")
+    page.get_by_role("link", name="Post").click()
+    expect(page).to_have_title("(1) Post · sagents_nb hub")
     window.waiting.click()
     expect(page.get_by_test_id("approval-link")).to_contain_text("send_letter")
     page.get_by_test_id("approval-link").click()
@@ -334,6 +200,58 @@ def test_a_hub_that_ends_and_begins_anew_is_found_again_and_nothing_happens_twic
     window.provoked = "503"
 
 
+def test_a_line_that_breaks_while_an_answer_comes_is_mended_and_nothing_is_missing(
+    window: HubPage, hub: HubServer
+) -> None:
+    (hub.root / "go").unlink(missing_ok=True)
+    lines: list[WebSocketRoute] = []
+    is_broken = False
+
+    def connect(line: WebSocketRoute) -> None:
+        if is_broken:
+            line.close(code=1001)
+        else:
+            line.connect_to_server()
+            lines.append(line)
+
+    window.page.route_web_socket(re.compile("/stream$"), connect)
+    window.open()
+    window.make_agency("Line")
+    window.begin("assistant", "Say it slowly")
+    expect(window.panel).to_contain_text("It begins,")
+    is_broken = True
+    for line in lines:
+        line.close(code=1001)
+    expect(window.panel.get_by_test_id("silent")).to_be_visible()
+    (hub.root / "go").touch()
+    # The list is asked for, and hears of the end before the panel does.
+    expect(window.page.get_by_test_id("thread")).to_contain_text("Done")
+    expect(window.panel).not_to_contain_text("and ends.")
+    is_broken = False
+    expect(window.panel.get_by_text("It begins, and ends.", exact=True)).to_have_count(1)
+    expect(window.panel.get_by_test_id("silent")).to_have_count(0)
+
+
+def test_of_very_many_threads_the_newest_are_shown_until_more_are_asked_for(
+    window: HubPage, hub: HubServer
+) -> None:
+    page = window.open()
+    secret = window.make_agency("Many")
+    agency = window.place.split("/")[2]
+    headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
+    for _ in range(53):
+        request = urllib.request.Request(
+            f"{hub.url}/agency/{agency}/agents", b'{"agentType": "assistant"}', headers
+        )
+        urllib.request.urlopen(request, timeout=PATIENCE).close()
+    expect(page.get_by_test_id("thread")).to_have_count(50)
+    # What else an agency has stays in sight.
+    expect(page.get_by_test_id("blueprint").last).to_be_in_viewport()
+    expect(page.get_by_test_id("all-schedules")).to_be_in_viewport()
+    page.get_by_role("button", name="Show 3 more").click()
+    expect(page.get_by_test_id("thread")).to_have_count(53)
+
+
 def test_a_thread_that_another_window_deletes_is_told_to_be_gone(windows: list[HubPage]) -> None:
     first, second = windows
     first.open()
@@ -408,6 +326,10 @@ def test_the_keyboard_is_enough_from_the_token_to_an_answer(
     press("Tab")
     page.keyboard.type("A letter by hand")
     press("Enter")
+    tab_to(window.waiting, back=True)
+    press("Enter")
+    tab_to(page.get_by_role("button", name="Sign out"))
+    expect(page.get_by_test_id("approval-link")).to_have_count(0)
     tab_to(window.waiting, back=True)
     press("Enter")
     tab_to(page.get_by_test_id("approval-link"))

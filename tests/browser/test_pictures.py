@@ -14,8 +14,10 @@ import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, expect
 
+from tests.browser.dashboard import HubPage
 from tests.browser.lab import LabWindow
 from tests.browser.pictures import KEPT, compared, difference, hold_still, picture
+from tests.browser.servers import HubServer
 from tests.browser.states import exported_page, opened, themes
 
 pytestmark = pytest.mark.browser
@@ -86,6 +88,60 @@ def test_the_tour_looks_as_the_readme_shows_it(lab_window: LabWindow) -> None:
         wrong.append(compared("tour-dark", picture(notebook.cell(3))))
     finally:
         notebook.set_theme("light")
+    assert [words for words in wrong if words] == []
+
+
+@pytest.mark.soak
+def test_the_page_of_a_hub_looks_as_the_documentation_shows_it(
+    browser: Browser, hub: HubServer
+) -> None:
+    window = HubPage(browser, hub, bypass_csp=True)
+    page = window.open()
+    page.set_viewport_size({"width": 1282, "height": 862})
+    hold_still(page)
+    window.make_agency("Weather")
+    for blueprint, message, becomes in (
+        ("assistant", "How is the weather in Oslo?", "Done"),
+        ("assistant", "Make a plan for the report", "Done"),
+        ("assistant", "Please hand on what is to be said", "Waits for others"),
+        ("clerk", "Write a letter to Ada", "Needs approval"),
+    ):
+        expect(window.begin(blueprint, message)).to_contain_text(becomes)
+    root = page.locator(".sagents-hub")
+    expect(window.card).to_be_visible()
+    expect(window.waiting).to_have_accessible_name("2 approvals waiting")
+    page.emulate_media(color_scheme="dark")
+    wrong = [compared("hub-dark", picture(root))]
+    page.emulate_media(color_scheme="light")
+    window.waiting.click()
+    expect(page.get_by_test_id("approval-link")).to_have_count(2)
+    wrong.append(compared("hub", picture(root)))
+
+    for name, blueprint, message in (
+        ("Tidy the shared files", "assistant", "Say what is old in the shared files."),
+        ("Letters that are due", "clerk", "Write the letters that are due."),
+        ("Morning report", "assistant", "How will the weather be in Oslo today?"),
+    ):
+        page.get_by_role("link", name="New schedule").first.click()
+        page.get_by_label("Name", exact=True).fill(name)
+        page.get_by_label("Blueprint", exact=True).select_option(blueprint)
+        page.get_by_label("First message").fill(message)
+        page.get_by_label("Time zone").select_option("Europe/Oslo")
+        if blueprint == "clerk":
+            page.get_by_label("Every so often").check()
+            page.get_by_label("Every", exact=True).fill("7")  # always after the report
+            page.get_by_label("Unit").select_option("days")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_role("button", name=f"Run now: {name}").click()
+        expect(page.get_by_test_id("last-run")).to_contain_text(
+            "Needs approval" if blueprint == "clerk" else "Done"
+        )
+    page.get_by_test_id("all-schedules").click()
+    page.get_by_role("button", name="Pause Tidy").click()
+    expect(page.get_by_role("main")).to_contain_text("Not while it is paused")
+    page.get_by_role("heading", name="Schedules", level=1).click()
+    wrong.append(compared("hub-schedules", picture(root)))
+    window.context.close()
     assert [words for words in wrong if words] == []
 
 

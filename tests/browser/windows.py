@@ -124,9 +124,10 @@ class Window(Place[P]):
         self.server.end_kernels()
 
 
-def new_context(browser: Browser) -> BrowserContext:
+def new_context(browser: Browser, *, bypass_csp: bool = False) -> BrowserContext:
     """What a window has to itself: pages, what they keep, and what they may."""
     return browser.new_context(
+        bypass_csp=bypass_csp,
         viewport={"width": 1280, "height": 900},
         permissions=["clipboard-read", "clipboard-write"],
     )

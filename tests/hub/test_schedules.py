@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.hub import Agency, Hub, Schedule, schedules
+from sagents_nb.serialization import to_data
 from tests.hub.houses import a_hub
 from tests.session.gates import Gate
 from tests.talking import in_threads, until
@@ -100,6 +101,86 @@ def test_a_following_moment_is_always_later_also_where_clocks_change(
     assert second is not None
     assert third is not None
     assert first < second < third
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"type": "cron", "cron": "0 7 * * 1-5"}, "At 07:00 on Monday through Friday, UTC"),
+        (
+            {"type": "cron", "cron": "*/5 * * * *", "timezone": "Europe/Oslo"},
+            "Every fifth minute of every hour, Europe/Oslo",
+        ),
+        ({"type": "interval", "interval": 3600.0}, "Every hour"),
+        ({"type": "interval", "interval": 5400.0}, "Every 90 minutes"),
+        ({"type": "interval", "interval": 172_800}, "Every 2 days"),
+        ({"type": "interval", "interval": 1.5}, "Every 1.5 seconds"),
+        ({"type": "once", "run_at": NOON}, "Once, at 2026-11-27 12:00 UTC"),
+    ],
+)
+def test_a_schedule_says_in_words_when_it_begins(fields: Any, words: str) -> None:
+    assert Schedule(name="x", agent_type="guide", **fields).in_words() == words
+
+
+def field(low: int, high: int, *more: str) -> st.SearchStrategy[str]:
+    """One of an expression: all, a step, a range, some, or what else it may be."""
+    one = st.integers(low, high).map(str)
+    span = st.tuples(st.integers(low, high), st.integers(low, high)).map(
+        lambda ends: f"{min(ends)}-{max(ends)}"
+    )
+    step = st.integers(1, high).map(lambda n: f"*/{n}")
+    some = st.lists(one, min_size=2, max_size=4).map(",".join)
+    return st.one_of(st.just("*"), one, span, step, some, *map(st.just, more))
+
+
+EXPRESSIONS = st.tuples(
+    field(0, 59),
+    field(0, 23),
+    field(1, 31, "L", "LW"),
+    field(1, 12, "jan", "FEB-apr"),
+    field(0, 7, "mon", "TUE-fri", "5L", "2#1", "sun,WED"),
+).map(" ".join)
+
+
+@given(EXPRESSIONS)
+def test_every_expression_that_is_taken_can_be_said_in_words(cron: str) -> None:
+    try:
+        schedule = Schedule(name="x", agent_type="g", type="cron", cron=cron)
+    except sa.ConfigurationError:  # a day that no month has
+        return
+    assert schedule.in_words().endswith(", UTC")
+
+
+def test_one_that_is_over_goes_on_with_a_time_to_come_and_else_stays_over(path: Path) -> None:
+    with a_hub(path, {"guide": []}) as hub:
+        agency, _ = hub.create_agency()
+        soon = datetime.now(UTC) + timedelta(hours=1)
+        kept = hub.scheduler.create(agency, Schedule(**ONCE, run_at=soon))
+        database = hub.store.database
+        passed = to_data(Schedule(**ONCE, run_at=NOON - timedelta(days=999)))
+        over = {"data": passed, "status": "disabled", "next_at": None}
+        database.run(lambda c: c.execute(database.tables.hub_schedules.update().values(over)))
+        renamed = hub.scheduler.change(agency, kept.id, {"name": "Two"})
+        assert (renamed.schedule.name, renamed.status) == ("Two", "disabled")
+        again = hub.scheduler.change(agency, kept.id, {"run_at": soon})
+        assert (again.status, again.next_at) == ("active", soon)
+        hub.scheduler.change(agency, kept.id, status="paused")
+        assert hub.scheduler.change(agency, kept.id, {"name": "One"}).status == "paused"
+
+
+def test_the_newest_time_of_each_schedule_is_known_at_once(path: Path) -> None:
+    with a_hub(path, {"guide": ["Sun.", "Rain.", "Snow."]}) as hub:
+        agency, _ = hub.create_agency()
+        other, _ = hub.create_agency()
+        often = hub.scheduler.create(agency, Schedule(**OFTEN))
+        hub.scheduler.create(agency, Schedule(**OFTEN))
+        elsewhere = hub.scheduler.create(other, Schedule(**OFTEN))
+        hub.scheduler.trigger(other, elsewhere.id)
+        hub.scheduler.trigger(agency, often.id)
+        newest = hub.scheduler.trigger(agency, often.id)
+        assert {id: run.id for id, run in hub.scheduler.last_runs(agency).items()} == {
+            often.id: newest.id
+        }
 
 
 @pytest.mark.spec("H3.5.2")

@@ -292,8 +292,25 @@ class ScheduleChanges(Body):
     overlap_policy: Literal["skip", "queue", "allow"] | UnsetType = UNSET
 
 
+class ScheduleRunReply(Reply):
+    """One time of a schedule: pending, running, completed, failed or skipped."""
+
+    id: str
+    schedule_id: str
+    agent_id: str | None
+    status: str
+    retry_count: int
+    error: str | None
+    scheduled_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
 class ScheduleReply(Reply):
-    """A schedule: ``status`` is active, paused or, once it is over, disabled."""
+    """A schedule: ``status`` is active, paused or, once it is over, disabled.
+
+    ``words`` say when it begins, and ``lastRun`` is the newest of its times.
+    """
 
     id: str
     name: str
@@ -311,6 +328,8 @@ class ScheduleReply(Reply):
     updated_at: str
     last_run_at: str | None
     next_run_at: str | None
+    words: str
+    last_run: ScheduleRunReply | None
 
 
 class SchedulesReply(Reply):
@@ -319,18 +338,11 @@ class SchedulesReply(Reply):
     schedules: list[ScheduleReply]
 
 
-class ScheduleRunReply(Reply):
-    """One time of a schedule: pending, running, completed, failed or skipped."""
+class SchedulePreviewReply(Reply):
+    """When a schedule would begin: in words, and its next times."""
 
-    id: str
-    schedule_id: str
-    agent_id: str | None
-    status: str
-    retry_count: int
-    error: str | None
-    scheduled_at: str
-    started_at: str | None
-    completed_at: str | None
+    words: str
+    times: list[str]
 
 
 class ScheduleRunsReply(Reply):

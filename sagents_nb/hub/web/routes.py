@@ -36,6 +36,7 @@ from .bodies import (
     Registration,
     RunReply,
     ScheduleChanges,
+    SchedulePreviewReply,
     ScheduleReply,
     ScheduleRunReply,
     ScheduleRunsReply,
@@ -284,6 +285,13 @@ ROUTES: tuple[Route, ...] = (
         body=ScheduleChanges,
         reply=ScheduleReply,
         status=201,
+        errors=_NOT_THERE,
+    ),
+    Route(
+        *("POST", f"{A}/schedule_preview", Needs.AGENCY, "When a schedule would begin."),
+        schedule_routes.preview_schedule,
+        body=ScheduleChanges,
+        reply=SchedulePreviewReply,
         errors=_NOT_THERE,
     ),
     Route(

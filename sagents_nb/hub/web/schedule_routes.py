@@ -6,10 +6,18 @@ from typing import Any
 
 import msgspec
 
-from ..schedules import ACTIVE, PAUSED, KeptSchedule, ScheduleRun, schedule_of
+from ..schedules import (
+    ACTIVE,
+    PAUSED,
+    KeptSchedule,
+    ScheduleRun,
+    schedule_of,
+    times_from_now,
+)
 from .bodies import (
     OkReply,
     ScheduleChanges,
+    SchedulePreviewReply,
     ScheduleReply,
     ScheduleRunReply,
     ScheduleRunsReply,
@@ -19,11 +27,15 @@ from .bodies import (
 )
 from .call import Call
 
+PREVIEWED = 3
+"""Times that a preview tells."""
+
 
 def schedules(call: Call) -> SchedulesReply:
     """Those of the agency."""
     found = call.hub.scheduler.schedules(call.agency)
-    return SchedulesReply(schedules=[_seen(kept) for kept in found])
+    last = call.hub.scheduler.last_runs(call.agency)
+    return SchedulesReply(schedules=[_seen(kept, last.get(kept.id)) for kept in found])
 
 
 def create_schedule(call: Call) -> ScheduleReply:
@@ -32,9 +44,20 @@ def create_schedule(call: Call) -> ScheduleReply:
     return _seen(call.hub.scheduler.create(agency, schedule_of(_fields(call.body))))
 
 
+def preview_schedule(call: Call) -> SchedulePreviewReply:
+    """When it would begin, whatever it is called and of whatever kind its threads are."""
+    call.hub.agency(call.parameters["agency"])  # or there is none
+    unsaid = {"name": "Preview", "agent_type": "any"}
+    schedule = schedule_of({**unsaid, **_fields(call.body)})
+    times = times_from_now(schedule, PREVIEWED)
+    return SchedulePreviewReply(
+        words=schedule.in_words(), times=[each.isoformat() for each in times]
+    )
+
+
 def schedule(call: Call) -> ScheduleReply:
     """One of them."""
-    return _seen(call.hub.scheduler.get(call.agency, call.parameters["schedule"]))
+    return _as_it_is(call, call.hub.scheduler.get(call.agency, call.parameters["schedule"]))
 
 
 def change_schedule(call: Call) -> ScheduleReply:
@@ -54,7 +77,11 @@ def resume_schedule(call: Call) -> ScheduleReply:
 
 def _changed(call: Call, fields: dict[str, Any] | None = None, **more: Any) -> ScheduleReply:
     id = call.parameters["schedule"]
-    return _seen(call.hub.scheduler.change(call.agency, id, fields or {}, **more))
+    return _as_it_is(call, call.hub.scheduler.change(call.agency, id, fields or {}, **more))
+
+
+def _as_it_is(call: Call, kept: KeptSchedule) -> ScheduleReply:
+    return _seen(kept, call.hub.scheduler.last_runs(call.agency).get(kept.id))
 
 
 def delete_schedule(call: Call) -> OkReply:
@@ -86,7 +113,7 @@ def _fields(body: ScheduleChanges) -> dict[str, Any]:
     return fields
 
 
-def _seen(kept: KeptSchedule) -> ScheduleReply:
+def _seen(kept: KeptSchedule, last: ScheduleRun | None = None) -> ScheduleReply:
     schedule = kept.schedule
     return ScheduleReply(
         id=kept.id,
@@ -105,6 +132,8 @@ def _seen(kept: KeptSchedule) -> ScheduleReply:
         updated_at=kept.updated_at.isoformat(),
         last_run_at=moment(kept.last_at),
         next_run_at=moment(kept.next_at),
+        words=schedule.in_words(),
+        last_run=None if last is None else _run(last),
     )
 
 

@@ -42,6 +42,7 @@ BODIES = {
         "type": "interval",
         "intervalMs": 1e9,
     },
+    "/agency/{agency}/schedule_preview": lambda served: {"type": "interval", "intervalMs": 1e9},
     "/agency/{agency}/vars": lambda served: {"vars": {"city": "Oslo"}},
     "/agency/{agency}/agui/{name}": lambda served: {
         "threadId": "tab",

@@ -4,7 +4,7 @@ import { Button } from "../button";
 import { CopyButton } from "../copy";
 import { ErrorText } from "../error-text";
 import { count, tokens } from "../format";
-import { Confirm } from "./confirm";
+import { Confirm, within } from "./confirm";
 import { useDoing, useHub, useWatched, type Agency, type Usage } from "./hub";
 import { addressOf } from "./place";
 import { Ago } from "./time";
@@ -39,7 +39,7 @@ export function Agencies({ agencies, again, waiting }: Props) {
           Looking…
         </p>
       ) : agencies.length === 0 ? (
-        <p class="hub-empty">There is no agency yet. One has threads, blueprints and a secret of its own.</p>
+        <p class="hub-empty">There is no agency yet. One has threads, blueprints and schedules of its own, and a secret that opens these alone.</p>
       ) : (
         <table class="hub-table">
           <thead>
@@ -99,7 +99,7 @@ function Row({ agency, usage, waiting, onDelete }: { agency: Agency; usage: Usag
         <Ago at={agency.createdAt} />
       </td>
       <td class="hub-actions">
-        <Confirm label="Delete" of={agency.name} question={`Delete ${agency.name}${all}?`} verb="Delete" onYes={onDelete} />
+        <Confirm label="Delete" of={agency.name} question={`Delete ${within(agency.name)}${all}?`} verb="Delete" onYes={onDelete} />
       </td>
     </tr>
   );

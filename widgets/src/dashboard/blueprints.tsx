@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../button";
 import { ErrorText } from "../error-text";
 import { Confirm } from "./confirm";
+import { Field, lookAt } from "./field";
 import { useDoing, useHub, useWatched, type Blueprint } from "./hub";
 import { addressOf, go } from "./place";
 import { Ago } from "./time";
@@ -12,7 +13,7 @@ type ListProps = { agency: string; blueprints: Blueprint[]; current: string | nu
 export function BlueprintList({ agency, blueprints, current }: ListProps) {
   if (blueprints.length === 0) return <p class="hub-empty">There is no blueprint yet.</p>;
   return (
-    <ul class="hub-tree">
+    <ul class="hub-tree hub-list">
       {blueprints.map((blueprint) => (
         <li key={blueprint.name}>
           <a
@@ -94,7 +95,7 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
     const form = event.currentTarget as HTMLFormElement;
     setTried(true);
     const [wrong] = Object.keys(problems);
-    if (wrong) return form.querySelector<HTMLElement>(`[name="${wrong}"]`)?.focus();
+    if (wrong) return lookAt(form, wrong);
     const { tags, model, config, ...texts } = fields;
     const given = { ...texts, tags: tags.split(",").map((tag) => tag.trim()).filter(Boolean), model: model.trim() || null, config: JSON.parse(config) };
     const saved = await run(() => hub.saveBlueprint(agency, given));
@@ -120,22 +121,19 @@ export function BlueprintEditor({ agency, name, onChanged }: Props) {
       </p>
     );
   }
-  const field = (id: keyof Fields, label: string, hint: string, rows = 0) => {
-    const problem = shown(id) ?? (id === "config" && ofConfig ? error : undefined);
-    const about = { id: `hub-${id}`, name: id, value: fields[id], "aria-invalid": !!problem, "aria-describedby": `hub-${id}-hint` };
-    const onInput = (event: { currentTarget: { value: string } }) => write({ ...fields, [id]: event.currentTarget.value });
+  const field = (name: keyof Fields, label: string, hint: string, rows = 0) => {
+    const onInput = (event: { currentTarget: { value: string } }) => write({ ...fields, [name]: event.currentTarget.value });
+    const code = name === "config";
     return (
-      <div class="hub-field">
-        <label for={`hub-${id}`}>{label}</label>
-        {rows > 0 ? (
-          <textarea {...about} rows={rows} class={id === "config" ? "hub-code" : undefined} spellcheck={id !== "config"} onInput={onInput} />
-        ) : (
-          <input {...about} readOnly={id === "name" && !isNew} spellcheck={false} onInput={onInput} />
-        )}
-        <small id={`hub-${id}-hint`} class={problem ? "hub-wrong" : undefined} role={problem ? "alert" : undefined}>
-          {problem ?? hint}
-        </small>
-      </div>
+      <Field name={name} label={label} hint={hint} problem={shown(name) ?? (code && ofConfig ? error : undefined)}>
+        {(about) =>
+          rows > 0 ? (
+            <textarea {...about} value={fields[name]} rows={rows} class={code ? "hub-code" : undefined} spellcheck={!code} onInput={onInput} />
+          ) : (
+            <input {...about} value={fields[name]} readOnly={name === "name" && !isNew} spellcheck={false} onInput={onInput} />
+          )
+        }
+      </Field>
     );
   };
   const hasKept = newest !== undefined && newest.version > 0;

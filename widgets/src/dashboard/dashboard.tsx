@@ -2,16 +2,19 @@
 import { render } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Button } from "../button";
+import { count } from "../format";
 import { colours } from "../highlight";
 import { askBy } from "../parts";
 import { typesetter } from "../typesetter";
 import { Agencies } from "./agencies";
 import { BlueprintEditor, BlueprintList } from "./blueprints";
-import { Hub, HubContext, useHub, useWatched, type Agency } from "./hub";
-import { addressOf, usePlace, type Place } from "./place";
+import { Hub, HubContext, useHub, useWatched, type Agency, type Schedule } from "./hub";
+import { addressOf, toHeading, usePlace, type Place } from "./place";
+import { EditSchedule, nextOf, OneSchedule, Schedules } from "./schedules";
 import { SignIn } from "./sign-in";
 import { Threads } from "./thread";
 import { NewThread, ThreadTree } from "./threads";
+import { Ago } from "./time";
 import { Waiting } from "./waiting";
 
 function App() {
@@ -38,12 +41,14 @@ function App() {
 }
 
 const EVERY = 2_000;
+/** Somebody is told of what waits also while the page is out of sight. */
+const UNSEEN = 10_000;
 
 function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
   const hub = useHub();
   const place = usePlace();
   const agencies = useWatched(hub.agencies, [hub], 5_000);
-  const approvals = useWatched(hub.approvals, [hub], EVERY);
+  const approvals = useWatched(hub.approvals, [hub], EVERY, UNSEEN);
   const waiting = approvals.value ?? [];
   const agency = place.page === "agencies" ? null : place.agency;
   const known = agencies.value?.find(({ id }) => id === agency);
@@ -52,11 +57,7 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
   const first = useRef(true);
   useEffect(() => {
     if (first.current) return void (first.current = false);
-    if (place.page === "thread") return;
-    const heading = document.querySelector<HTMLElement>("main:not([hidden]) h1");
-    if (!heading || document.activeElement?.closest("main")) return;
-    heading.tabIndex = -1;
-    heading.focus({ preventScroll: true });
+    if (place.page !== "thread" && !document.activeElement?.closest("main")) toHeading();
   }, [JSON.stringify(place)]);
 
   return (
@@ -74,9 +75,15 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
               </a>
             </>
           )}
+          {agency && place.page.endsWith("schedule") && (
+            <>
+              <span aria-hidden="true">/</span>
+              <a href={addressOf({ page: "schedules", agency })}>Schedules</a>
+            </>
+          )}
         </nav>
         <span class="hub-space" />
-        <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} />
+        <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} where={known?.name ?? ""} />
         <Button kind="plain" onClick={onLeave}>
           Sign out
         </Button>
@@ -107,11 +114,14 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
   const hub = useHub();
   const threads = useWatched(() => hub.threads(id), [hub, id], EVERY);
   const blueprints = useWatched(() => hub.blueprints(id), [hub, id], 5_000);
+  const schedules = useWatched(() => hub.schedules(id), [hub, id], EVERY);
   const thread = place.page === "thread" ? place.thread : "";
   const blueprint = place.page === "blueprint" ? place.name : null;
   // What was looked at stays, out of sight, while something else is.
   const last = useRef("");
   if (thread) last.current = thread;
+  const again = async () => void (await Promise.all([schedules.again(), threads.again()]));
+  const scheduling = { agency: id, schedules: schedules.value, threads: threads.value, again };
   return (
     <div class="hub-agency" data-page={place.page}>
       <aside class="hub-side" aria-label={name}>
@@ -135,10 +145,28 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
           {blueprints.problem && <p class="hub-empty">{blueprints.problem.message}</p>}
           {blueprints.value && <BlueprintList agency={id} blueprints={blueprints.value} current={blueprint} />}
         </section>
+        <section>
+          <div class="hub-side-head">
+            <h2>Schedules</h2>
+            <a
+              class="sagents-button"
+              href={addressOf({ page: "edit-schedule", agency: id, schedule: "" })}
+              aria-current={place.page === "edit-schedule" && !place.schedule ? "page" : undefined}
+              aria-label="New schedule"
+            >
+              New
+            </a>
+          </div>
+          {schedules.problem && <p class="hub-empty">{schedules.problem.message}</p>}
+          {schedules.value && <AllSchedules agency={id} schedules={schedules.value} current={place.page === "schedules"} />}
+        </section>
       </aside>
       <main class="hub-main">
         {place.page === "new" && <NewThread agency={id} name={name} blueprints={blueprints.value} onMade={() => void threads.again()} />}
         {blueprint !== null && <BlueprintEditor key={blueprint} agency={id} name={blueprint} onChanged={blueprints.again} />}
+        {place.page === "schedules" && <Schedules {...scheduling} />}
+        {place.page === "schedule" && <OneSchedule key={place.schedule} id={place.schedule} {...scheduling} />}
+        {place.page === "edit-schedule" && <EditSchedule key={place.schedule} id={place.schedule} blueprints={blueprints.value} {...scheduling} />}
         {last.current && (
           <div class="hub-threads" hidden={!thread}>
             <Threads agency={id} id={thread || last.current} threads={threads.value} onChange={() => void Promise.all([threads.again(), onChange()])} />
@@ -146,6 +174,21 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
         )}
       </main>
     </div>
+  );
+}
+
+/** The way to them, and what begins next. */
+function AllSchedules({ agency, schedules, current }: { agency: string; schedules: Schedule[]; current: boolean }) {
+  const next = nextOf(schedules);
+  const none = schedules.length === 0;
+  return (
+    <a class="hub-row" href={addressOf({ page: "schedules", agency })} aria-current={current ? "page" : undefined} data-testid="all-schedules">
+      <span class="hub-row-name">{none ? "None yet" : count(schedules.length, "schedule")}</span>
+      <span class="hub-row-about">
+        <span>{next ? `Next: ${next.name}` : none ? "Threads that begin by themselves" : "Nothing is to begin"}</span>
+        {next && <Ago at={next.nextRunAt} />}
+      </span>
+    </a>
   );
 }
 

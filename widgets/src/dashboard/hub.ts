@@ -29,6 +29,30 @@ export type Blueprint = {
 export type Approval = { agencyId: string; agency: string; threadId: string; agentType: string; title: string; since: string | null; tools: string[] };
 export type Usage = { agencyId: string; threads: number; modelCalls: number; inputTokens: number; outputTokens: number; costUsd: number | null };
 
+export type ScheduleRun = {
+  id: string;
+  /** The thread that does it. */
+  agentId: string | null;
+  status: string;
+  retryCount: number;
+  error: string | null;
+  scheduledAt: string;
+  startedAt: string | null;
+  completedAt: string | null;
+};
+/** When one begins: the one field that its type has, and a zone for cron. */
+export type When = { type: "once" | "cron" | "interval"; runAt: string | null; cron: string | null; intervalMs: number | null; timezone: string };
+export type ScheduleFields = When & { name: string; agentType: string; input: string; overlapPolicy: "skip" | "queue" | "allow"; maxRetries: number };
+export type Schedule = ScheduleFields & {
+  id: string;
+  status: "active" | "paused" | "disabled";
+  nextRunAt: string | null;
+  /** When it begins, as people say it. */
+  words: string;
+  lastRun: ScheduleRun | null;
+};
+export type Preview = { words: string; times: string[] };
+
 /** What a hub refuses, in its own words; status 0 is one that does not answer. */
 export class Refused extends Error {
   constructor(
@@ -99,6 +123,17 @@ export class Hub {
   saveBlueprint = (agency: string, fields: Partial<Blueprint>) => this.#ask<Blueprint>("POST", `agency/${word(agency)}/blueprints`, fields);
   deleteBlueprint = (agency: string, name: string) => this.#ask("DELETE", `agency/${word(agency)}/blueprints/${word(name)}`);
 
+  schedules = async (agency: string) => (await this.#ask<{ schedules: Schedule[] }>("GET", `agency/${word(agency)}/schedules`)).schedules;
+  scheduleRuns = async (agency: string, schedule: string) => (await this.#ask<{ runs: ScheduleRun[] }>("GET", `${scheduleAt(agency, schedule)}/runs`)).runs;
+  previewSchedule = (agency: string, when: When) => this.#ask<Preview>("POST", `agency/${word(agency)}/schedule_preview`, when);
+  /** Without an id it is a new one. */
+  saveSchedule = (agency: string, schedule: string, fields: ScheduleFields) =>
+    schedule ? this.#ask<Schedule>("PATCH", scheduleAt(agency, schedule), fields) : this.#ask<Schedule>("POST", `agency/${word(agency)}/schedules`, fields);
+  pauseSchedule = (agency: string, schedule: string) => this.#ask("POST", `${scheduleAt(agency, schedule)}/pause`, {});
+  resumeSchedule = (agency: string, schedule: string) => this.#ask("POST", `${scheduleAt(agency, schedule)}/resume`, {});
+  triggerSchedule = (agency: string, schedule: string) => this.#ask<ScheduleRun>("POST", `${scheduleAt(agency, schedule)}/trigger`, {});
+  deleteSchedule = (agency: string, schedule: string) => this.#ask("DELETE", scheduleAt(agency, schedule));
+
   /** The way to a thread, for the store of a panel. */
   socket(agency: string, thread: string): Socket {
     const address = addressOf(`${threadAt(agency, thread)}/stream`);
@@ -137,6 +172,7 @@ export class Hub {
   }
 }
 
+const scheduleAt = (agency: string, schedule: string) => `agency/${word(agency)}/schedules/${word(schedule)}`;
 const threadAt = (agency: string, thread: string) => `agency/${word(agency)}/agent/${word(thread)}`;
 
 export const HubContext = createContext<Hub>(null!);
@@ -145,8 +181,11 @@ export const useHub = () => useContext(HubContext);
 /** What was asked last, null until it is answered; `again` asks at once. */
 type Watched<T> = { value: T | null; problem: Refused | null; again: () => Promise<void> };
 
-/** Asks now, whenever one of `about` is another, and then every so many milliseconds; a page that nobody sees asks seldom. */
-export function useWatched<T>(ask: () => Promise<T>, about: unknown[], every: number): Watched<T> {
+/**
+ * Asks now, whenever one of `about` is another, and then every so many milliseconds. A page that nobody sees asks nothing
+ * until it is looked at again, or every `unseen` milliseconds.
+ */
+export function useWatched<T>(ask: () => Promise<T>, about: unknown[], every: number, unseen = Infinity): Watched<T> {
   const [state, setState] = useState<{ value: T | null; problem: Refused | null }>({ value: null, problem: null });
   const turn = useRef(0);
   const shown = useRef("");
@@ -174,7 +213,8 @@ export function useWatched<T>(ask: () => Promise<T>, about: unknown[], every: nu
     const on = async () => {
       clearTimeout(timer);
       await again();
-      if (!over) timer = setTimeout(on, document.visibilityState === "visible" ? every : SELDOM);
+      const pause = document.visibilityState === "visible" ? every : unseen;
+      if (!over && pause < Infinity) timer = setTimeout(on, pause);
     };
     const look = () => document.visibilityState === "visible" && void on();
     document.addEventListener("visibilitychange", look);
@@ -188,8 +228,6 @@ export function useWatched<T>(ask: () => Promise<T>, about: unknown[], every: nu
   }, [again]);
   return { ...state, again };
 }
-
-const SELDOM = 10_000;
 
 /** One thing at a time that is done, and why it was not. */
 export function useDoing() {

@@ -7,13 +7,20 @@ export type Place =
   | { page: "new"; agency: string }
   | { page: "thread"; agency: string; thread: string }
   /** Without a name it is a new one. */
-  | { page: "blueprint"; agency: string; name: string };
+  | { page: "blueprint"; agency: string; name: string }
+  | { page: "schedules"; agency: string }
+  | { page: "schedule"; agency: string; schedule: string }
+  /** Without an id it is a new one. */
+  | { page: "edit-schedule"; agency: string; schedule: string };
 
 export function placeOf(hash: string): Place {
   const [root, agency = "", page = "", id = ""] = hash.replace(/^#\/?/, "").split("/").map(plain);
   if (root !== "agency" || !agency) return { page: "agencies" };
   if (page === "thread" && id) return { page, agency, thread: id };
   if (page === "blueprint") return { page, agency, name: id };
+  if (page === "schedules") return { page, agency };
+  if (page === "schedule" && id) return { page, agency, schedule: id };
+  if (page === "edit-schedule") return { page, agency, schedule: id };
   return { page: "new", agency };
 }
 
@@ -30,12 +37,22 @@ export function addressOf(place: Place): string {
   const agency = `#/agency/${encodeURIComponent(place.agency)}`;
   if (place.page === "thread") return `${agency}/thread/${encodeURIComponent(place.thread)}`;
   if (place.page === "blueprint") return `${agency}/blueprint/${encodeURIComponent(place.name)}`;
+  if (place.page === "schedules") return `${agency}/schedules`;
+  if (place.page === "schedule" || place.page === "edit-schedule") return `${agency}/${place.page}/${encodeURIComponent(place.schedule)}`;
   return agency;
 }
 
 export function go(place: Place, replace = false): void {
   if (replace) location.replace(addressOf(place));
   else location.assign(addressOf(place));
+}
+
+/** Who reads, or uses the keyboard, goes on from the heading of what is shown. */
+export function toHeading(): void {
+  const heading = document.querySelector<HTMLElement>("main h1:not([hidden] *)");
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
 }
 
 export function usePlace(): Place {

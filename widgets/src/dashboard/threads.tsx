@@ -1,5 +1,6 @@
 // The threads of an agency as a tree: below each those that it has begun.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "../button";
 import { ErrorText } from "../error-text";
 import { useDoing, useHub, type Blueprint, type Thread } from "./hub";
 import { addressOf, go } from "./place";
@@ -36,9 +37,25 @@ export function statusOf({ status = "registered", reason }: Thread): [string, st
 
 type TreeProps = { agency: string; threads: Thread[]; current: string };
 
+/** So many are shown of those that nobody has handed on, until more are asked for. */
+const MOST_SHOWN = 50;
+
 export function ThreadTree({ agency, threads, current }: TreeProps) {
+  const [all, setAll] = useState(false);
   if (threads.length === 0) return <p class="hub-empty">There is no thread yet.</p>;
-  return <Floor agency={agency} nodes={treeOf(threads)} current={current} />;
+  const nodes = treeOf(threads);
+  const has = ({ thread, children }: Node): boolean => thread.id === current || children.some(has);
+  const shown = all || nodes.slice(MOST_SHOWN).some(has) ? nodes : nodes.slice(0, MOST_SHOWN);
+  return (
+    <div class="hub-list">
+      <Floor agency={agency} nodes={shown} current={current} />
+      {shown.length < nodes.length && (
+        <Button kind="plain" onClick={() => setAll(true)}>
+          Show {nodes.length - shown.length} more
+        </Button>
+      )}
+    </div>
+  );
 }
 
 function Floor({ agency, nodes, current }: { agency: string; nodes: Node[]; current: string }) {

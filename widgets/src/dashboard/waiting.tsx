@@ -12,9 +12,9 @@ const placeOf = ({ agencyId, threadId }: Approval): Place => ({ page: "thread", 
 const toolsOf = ({ tools }: Approval) => (tools.length > 0 ? tools.join(", ") : "a question");
 const mayAsk = () => "Notification" in globalThis && Notification.permission === "default";
 
-type Props = { approvals: Approval[]; current: string };
+type Props = { approvals: Approval[]; /** The thread that is shown, if one is. */ current: string; /** What the page is about. */ where: string };
 
-export function Waiting({ approvals, current }: Props) {
+export function Waiting({ approvals, current, where }: Props) {
   const [open, setOpen] = useState(false);
   const [asks, setAsks] = useState(mayAsk);
   const root = useRef<HTMLDivElement>(null);
@@ -22,13 +22,15 @@ export function Waiting({ approvals, current }: Props) {
   useNotes(approvals, current);
 
   useEffect(() => {
-    document.title = approvals.length > 0 ? `(${approvals.length}) sagents_nb hub` : "sagents_nb hub";
-  }, [approvals.length]);
+    const number = approvals.length > 0 ? `(${approvals.length}) ` : "";
+    document.title = `${number}${where && `${where} · `}sagents_nb hub`;
+  }, [approvals.length, where]);
   useEffect(() => {
     if (!open) return;
     const leave = ({ target }: Event) => root.current?.contains(target as Node) || setOpen(false);
-    document.addEventListener("click", leave);
-    return () => document.removeEventListener("click", leave);
+    // Who goes on by the keyboard would have it before what comes next.
+    for (const event of ["click", "focusin"]) document.addEventListener(event, leave);
+    return () => ["click", "focusin"].forEach((event) => document.removeEventListener(event, leave));
   }, [open]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || !open) return;
