@@ -103,7 +103,7 @@ export function Undo({ going, paths, onAsking, onDone }: UndoProps) {
                   <Line text={change.path} />
                 </span>
                 <Faint>{canUndo(change) ? BECOMES[change.kind] : `stays: ${change.since ? "changed since" : "not known before"}`}</Faint>
-                {canUndo(change) && <Counts from={change.after} to={change.before} />}
+                {canUndo(change) && <Counts from={change.before} to={change.after} />}
               </li>
             ))}
           </ul>
@@ -122,7 +122,7 @@ export function Undo({ going, paths, onAsking, onDone }: UndoProps) {
   );
 }
 
-const BECOMES: Record<Kind, string> = { new: "is deleted", changed: "is as before", deleted: "comes back" };
+const BECOMES: Record<Kind, string> = { new: "is deleted", changed: "goes back", deleted: "comes back" };
 
 const SAID: Record<Kind, string> = {
   new: "The last run made this file.",

@@ -307,10 +307,10 @@ test("a deleted file opens as what it was, is not read, and can be brought back"
 
 const told = () => [...el.querySelectorAll(".sagents-undo li")].map((row) => row.textContent);
 
-test("Undo asks first, shows what it brings and takes, and does nothing unless that is meant", async () => {
+test("Undo asks first, shows what it takes back, and does nothing unless that is meant", async () => {
   await changedFiles([CHANGED], "/a.md");
   await click("file-undo");
-  expect(told()).toEqual(["/a.mdis as before+1 −1"]);
+  expect(told()).toEqual(["/a.mdgoes back+1 −1"]);
   expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
   expect(document.activeElement).toBe(one("undo-keep"));
   await click("undo-keep");
@@ -335,7 +335,7 @@ test("Escape in that question stops no run", async () => {
 test("an Undo that is meant is asked of the kernel, and of a new file returns to the tree", async () => {
   await changedFiles([NEW], "/new.md");
   await click("file-undo");
-  expect(told()).toEqual(["/new.mdis deleted+0 −1"]);
+  expect(told()).toEqual(["/new.mdis deleted+1 −0"]);
   await click("undo-yes");
   expect(sent("undo_change")).toMatchObject([{ path: "/new.md" }]);
   expect(find("file-viewer")).toHaveLength(0);
@@ -348,9 +348,9 @@ test("all that the last run did is undone from the tree, but for what has change
   expect(el.textContent).toContain("The last run changed 5 files.");
   await click("file-undo");
   expect(told().sort()).toEqual([
-    "/a.mdis as before+1 −1",
-    "/b/gone.mdcomes back+1 −0",
-    "/new.mdis deleted+0 −1",
+    "/a.mdgoes back+1 −1",
+    "/b/gone.mdcomes back+0 −1",
+    "/new.mdis deleted+1 −0",
     "/since.mdstays: changed since",
     "/z.binstays: not known before",
   ]);
