@@ -610,6 +610,8 @@ ALWAYS = "always"
 
 # In the metadata of a result: why its tool was not called, or not to its end.
 NOT_RUN = "not_run"
+# And that the tool has refused: nothing was changed, and the model is told what to do instead.
+DECLINED = "declined"
 
 
 # Of messages as dicts: "developer" is OpenAI's newer word.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .calls import CallRecord, call_records
 from .messages import (
     CUT_SHORT,
+    DECLINED,
     NOT_RUN,
     SHOWN_IN_CELL,
     FilePart,
@@ -515,6 +516,8 @@ def _call_block(record: CallRecord) -> Block:
     if result is None:
         return Block(f"{line} waits for {'an answer' if record.said else 'a decision'}")
     not_run = result.metadata.get(NOT_RUN)
+    if not_run is None and result.metadata.get(DECLINED) is True:
+        not_run = "not done"
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
     # What stands in the cell of the call is kept there.
     images = () if result.metadata.get(SHOWN_IN_CELL) is True else _images(_parts(result))

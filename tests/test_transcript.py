@@ -51,6 +51,8 @@ def test_a_conversation_reads_as_markdown() -> None:
 def test_what_failed_and_what_waits_is_said() -> None:
     failed = markdown(conversation(sa.ToolResult("c1", "look", "clouds", is_error=True)))
     assert "- `look(at='sky')` failed" in failed
+    result = sa.ToolResult("c1", "look", "clouds", is_error=True, metadata={"declined": True})
+    assert "- `look(at='sky')` was not done" in markdown(conversation(result))
     assert markdown(conversation(None)).endswith("- `look(at='sky')` waits for a decision")
     broken = sa.Message("assistant", (sa.TextPart("Hal"),), error="The stream was cut.")
     assert markdown([broken]) == "Hal\n\n**The stream was cut.**"

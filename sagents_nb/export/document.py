@@ -22,6 +22,7 @@ from ..messages import (
     ANSWER,
     CUT_SHORT,
     DECISION,
+    DECLINED,
     EDITED,
     FilePart,
     ImagePart,
@@ -84,7 +85,8 @@ class Picture(msgspec.Struct, frozen=True):
 class Call(msgspec.Struct, frozen=True, kw_only=True):
     """One tool call: what ran, what the model had asked for if a person changed it, who decided.
 
-    ``status`` is "completed", "failed", "waiting", or how it was not run, such as "rejected".
+    ``status`` is "completed", "failed", "not done" where the tool has refused, "waiting", or how
+    it was not run, such as "rejected".
     ``inside`` is a line for each call of the sub-agent that it started.
     """
 
@@ -315,6 +317,8 @@ def _status(result: ToolResult | None) -> str:
     not_run = result.metadata.get("not_run")  # as the loop marks what it did not run
     if not_run:
         return str(not_run)
+    if result.metadata.get(DECLINED) is True:
+        return "not done"
     return "failed" if result.is_error else "completed"
 
 

@@ -29,7 +29,7 @@ from ..files import (
     split_lines,
 )
 from ..files import FileSystem as Files
-from ..messages import ImagePart, TextPart
+from ..messages import DECLINED, ImagePart, TextPart
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from ..text import logger_of
@@ -116,11 +116,13 @@ def _answers(tools: FileSystem, function: Callable[..., Any]) -> Callable[..., A
         try:
             try:
                 output: ToolOutput = function(*args, **kwargs)
-                return output
             except FileChanged as error:
-                return tools.overtaken(kwargs["ctx"], error) or answer(*args, **kwargs)
+                output = tools.overtaken(kwargs["ctx"], error) or answer(*args, **kwargs)
         except FileError as error:
-            return ToolOutput(str(error), is_error=True)
+            output = ToolOutput(str(error), is_error=True)
+        if output.is_error:
+            output.metadata = {**output.metadata, DECLINED: True}
+        return output
 
     @functools.wraps(function)
     def answering(*args: Any, ctx: ToolContext, **kwargs: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -11,10 +10,18 @@ from IPython.display import display
 from msgspec.structs import replace
 
 from ..errors import SagentsError
-from ..events import AgentEnd, Event, MessageEnd, ToolExecutionEnd
+from ..events import (
+    AgentEnd,
+    AgentStart,
+    Event,
+    MessageEnd,
+    MessageWithdrawn,
+    ToolExecutionEnd,
+)
 from ..messages import Message, ToolResult
 from ..result import RunResult
 from ..runtime.main_thread import main_thread
+from ..runtime.thread import runtime
 from ..session import Run, Session
 from ..session.headless import decide, joined
 from ..transcript import markdown
@@ -63,10 +70,8 @@ async def run_cell(
         output.finish(session, getattr(error, "result", None))
         raise
     output.finish(session, result)
-    if result.status == "interrupted":  # it goes on when somebody decides
-        if plain and not unattended:
-            print(kept_text(interrupt_text(session)))
-        output.follow(session)
+    if result.status == "interrupted" and plain and not unattended:
+        print(kept_text(interrupt_text(session)))
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")
     return result
@@ -220,39 +225,56 @@ class CellOutput:
             self._show(session, self.panel)
 
     def finish(self, session: Session, result: RunResult | None) -> None:
-        """Show how it ended, as far as that is known."""
+        """Show how it ended, as far as that is known, and what comes if its view has it go on."""
         text = "*The run has no answer.*" if result is None else markdown(result.messages)
         if result is not None:
             close_shown(result.messages)
         self._tell(session, text)
+        self.follow(session, told=result is not None)
 
-    def follow(self, session: Session) -> None:
-        """Show how it ended once it has, though the cell has ended before."""
+    def follow(self, session: Session, told: bool = False) -> None:
+        """Show how it ended whenever it has, though the cell has ended before.
+
+        Of the ends so far that was ``told``. It may go on until another run begins.
+        """
         if self.panel is None:
             return
-        said: list[Message] = []
+        panel, said, is_past = self.panel, list[Message](), True
+        has_ended = is_over = False
+        leaving: list[Callable[[], None]] = []
 
         def hear(event: Event) -> None:
+            nonlocal said, has_ended
             if event.run_id != self.run_id:
-                return
-            if isinstance(event, MessageEnd):
+                if isinstance(event, AgentStart) and has_ended:
+                    leave()
+            elif isinstance(event, AgentStart):
+                has_ended = False
+            elif isinstance(event, MessageEnd):
                 said.append(event.message)
             elif isinstance(event, ToolExecutionEnd):
-                said[:] = [_with_answer(message, event.result) for message in said]
+                said = [_with_answer(message, event.result) for message in said]
+            elif isinstance(event, MessageWithdrawn):  # it never begins
+                leave()
             elif isinstance(event, AgentEnd):
-                main_thread.submit(self._tell, session, markdown(said))
-                if event.status not in ("interrupted", "paused"):
-                    ended.set()
-                    leave()
+                has_ended = True
+                if (session := panel.session) is not None and not (told and is_past):
+                    main_thread.submit(self._tell, session, markdown(said))
 
         def leave() -> None:
+            nonlocal is_over
+            is_over = True
             for let_go in leaving:
                 let_go()
 
-        ended, leaving = threading.Event(), list[Callable[[], None]]()
-        leaving.append(session.subscribe(hear, since=0))
-        if ended.is_set():  # it was over before
-            leave()
+        def begin() -> None:
+            nonlocal is_past
+            leaving.append(session.subscribe(hear, since=0))
+            is_past = False
+            if is_over:
+                leave()
+
+        runtime.call(begin)  # where all of it is heard, so that nothing comes between
 
     def _tell(self, session: Session, text: str) -> None:
         self.text = text

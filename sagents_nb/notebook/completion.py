@@ -18,7 +18,7 @@ from ..models.recorded import Mode
 from ..session import Session, sessions
 from ..tools import Tool
 from .cell_options import OPTIONS
-from .conversations import Conversations
+from .conversations import YES, Conversations
 from .magics import COMMANDS
 
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)?$")
@@ -105,6 +105,7 @@ class Completion:
             ("replay",): lambda: get_args(Mode),
             ("approve",): self._waiting,
             ("ask",): self._always_allowed,
+            ("reset",): lambda: (YES,),
         }
         found = takes.get(before[:2] if before[:1] == ("tools",) else before[:1])
         return typed, found() if found else ()

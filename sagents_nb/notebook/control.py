@@ -23,11 +23,17 @@ TARGET = "sagents.control"
 class Control:
     """Takes what pages say on comms of that target to ``find(session_id)``, which takes it on.
 
-    ``find`` gives None for a session that is not there any more.
+    ``find`` gives None for a session that is not there any more. ``waiting`` tells a page that has
+    just opened the notebook which cells wait for somebody, and what they show.
     """
 
-    def __init__(self, find: Callable[[str], Callable[[dict[str, Any]], None] | None]) -> None:
+    def __init__(
+        self,
+        find: Callable[[str], Callable[[dict[str, Any]], None] | None],
+        waiting: Callable[[], list[dict[str, Any]]],
+    ) -> None:
         self._find = find
+        self._waiting = waiting
         self.heard = False
         """Whether a page was heard on another thread than the one that runs cells."""
 
@@ -50,5 +56,7 @@ class Control:
             if threading.current_thread() is not threading.main_thread():
                 self.heard = True
                 comm.send({"type": "pong"})
+        elif content.get("type") == "waiting":  # on a comm for that alone
+            comm.send({"type": "waiting", "cells": self._waiting()})
         elif isinstance(id := content.get("session_id"), str) and (take := self._find(id)):
             take(content)

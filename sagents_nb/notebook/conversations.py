@@ -26,6 +26,7 @@ from .tools import NotebookTools
 DIRECTORY = Path(".sagents")
 
 TAKE_OVER = "--take-over"
+YES = "--yes"
 
 _AGENT = "agent"  # in the metadata of a conversation: what is kept of who answers
 

@@ -21,7 +21,7 @@ from ..session import Run, Session
 from .cell import show_run
 from .cell_options import OPTIONS, names, parse
 from .cells import unattended
-from .conversations import TAKE_OVER, Conversations
+from .conversations import TAKE_OVER, YES, Conversations
 from .status_text import (
     Text,
     files_text,
@@ -45,7 +45,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent ask [TOOL ...]     ask again before tools that were always allowed, all or only these
 %agent cancel             stop the run
 %agent continue           go on after a pause, or ask again for an answer that failed or was stopped
-%agent reset              forget the conversation
+%agent reset              forget the conversation; with --yes where something was said in it
 %agent model [SPEC]       show or change the model; also a variable that holds one
 %agent tools [add|remove NAME ...]
 %agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
@@ -89,7 +89,7 @@ COMMANDS = (
 
 ALONE = {
     *("cancel", "continue", "files", "freeze", "help", "list", "panel"),
-    *("reset", "save", "status", "todos", "usage"),
+    *("save", "status", "todos", "usage"),
 }
 """Commands that nothing is said to."""
 
@@ -110,6 +110,10 @@ def _asking(session: Session, name: str) -> str:
     if chain.holds(name):
         return _ALLOWED if name in session.always_allowed else _ASKS
     return _FREE if chain.lets_pass(name) else _DEPENDS
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _documented(magic: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,7 +197,7 @@ class AgentMagics(Magics):
         count = len(session.messages)
         if not count:
             return Text(text)
-        goes_on = f"It goes on after {count} message{'' if count == 1 else 's'}"
+        goes_on = f"It goes on after {_counted(count, 'message')}"
         return Text(f"{text} {goes_on}; %%agent --new begins another.")
 
     def _panel(self, rest: str) -> Text:
@@ -251,8 +255,21 @@ class AgentMagics(Magics):
 
     def _reset(self, rest: str) -> Text:
         session = self._session()
+        session.check_open()
+        count = len(session.messages)
+        if rest not in ("", YES):
+            raise UsageError(f"%agent reset takes nothing but {YES}; see %agent help.")
+        if (count or session.queued or session.todos) and not rest:
+            what = f"its {_counted(count, 'message')}" if count else "what waits and its to-dos"
+            raise UsageError(
+                f"%agent reset would forget {session.id!r} for good, {what}, so nothing was done: "
+                f"%agent reset {YES} does it, and %%agent --new begins another conversation and "
+                "keeps this one."
+            )
         session.reset()
-        return Text(f"{session.id!r} is empty now.")
+        left = sum(not entry.is_directory for entry in session.files.entries())
+        files = f"; its {_counted(left, 'file')} stayed" if left else ""
+        return Text(f"{session.id!r} is empty now{files}.")
 
     def _model(self, rest: str) -> Text:
         return Text(f"{self.conversations.choose_model(rest)!r}")

@@ -58,6 +58,11 @@ def cell_id() -> str:
     return str((_parent().get("metadata") or {}).get("cellId") or "")
 
 
+def page() -> str:
+    """The id of the page that asked for what the kernel does: another each time it is loaded."""
+    return str((_parent().get("header") or {}).get("session") or "")
+
+
 def _parent() -> dict[str, Any]:
     """The message that asked for what the kernel does, {} outside of one."""
     kernel = getattr(get_ipython(), "kernel", None)

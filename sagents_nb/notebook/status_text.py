@@ -15,6 +15,7 @@ from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
 from ..messages import Message
 from ..middleware.conversation_title import TITLE
+from ..models.demo import DemoModel
 from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
@@ -54,7 +55,7 @@ def status_text(session: Session, beside_panel: bool = False) -> str:
         line += f"\nAlways allowed here: {', '.join(allowed)}; %agent ask asks again."
     if session.interrupt is not None:
         return f"{line}\n{interrupt_text(session, beside_panel)}"
-    if session.status == "paused":
+    if session.status == "paused" and not beside_panel:
         return f"{line}\n%agent continue goes on."
     return f"{line}\n{session.error}" if session.error else line
 
@@ -169,8 +170,14 @@ def files_text(session: Session) -> str:
 
 
 def usage_text(session: Session) -> str:
-    """Tokens and, where it is known, money."""
-    return usage_line(session.usage)
+    """Tokens and, where it is known, money; where the demo answers, what its own stand for."""
+    line = usage_line(session.usage)
+    if not isinstance(session.agent.model, DemoModel):
+        return line
+    return (
+        f"{line}. The demo only estimates what a language model would take for the same: it counts "
+        "each call's whole conversation and tools, asks no provider, and costs nothing."
+    )
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:

@@ -36,8 +36,8 @@ from . import marimo
 from .cells import unattended
 from .control import Control
 from .conversations import conversations_of
-from .outputs import Place, here, note
-from .status_text import MimeBundle, folded_output, markdown_output
+from .outputs import Place, here, note, page
+from .status_text import MimeBundle, folded_output, markdown_output, under_way_text
 
 _bundle_sent = False
 
@@ -210,7 +210,18 @@ def _taking(session_id: str) -> Callable[[dict[str, Any]], None] | None:
     return None if panel is None else partial(runtime.post, panel._handle)
 
 
-_control = Control(_taking)
+def _waiting() -> list[dict[str, Any]]:
+    """The cells that wait for a run, and what each shows: a page may have an older save."""
+    shown = [(cell, one) for cell, pages in list(_of_cells.items()) for one in pages.values()]
+    return [
+        {"cell": cell, "data": bundle_beside(view, under_way_text(session))[0]}
+        for cell, one in shown
+        for view in one.views
+        if view.waiting and (session := view.session) is not None
+    ]
+
+
+_control = Control(_taking, _waiting)
 
 
 def heard_while_busy() -> bool:
@@ -235,8 +246,10 @@ class _Shown(NamedTuple):
     views: list[Panel]
 
 
-# By the id of the cell.
-_of_cells: dict[str, _Shown] = {}
+# By the id of the cell, and there by the page that ran it: another one has an output of its own.
+_of_cells: dict[str, dict[str, _Shown]] = {}
+# Of so many pages the views of a cell are kept; nobody says that one was closed.
+_MOST_PAGES = 2
 
 
 def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
@@ -252,20 +265,27 @@ def run_view(session: Session, run_id: str, *, typed: bool = False) -> Panel:
 def note_shown(view: Panel, place: Place) -> None:
     """Close the views that an earlier output of this cell had: it has others in its new one.
 
-    What a variable holds or another cell shows stays, and so do session models, which others need.
+    In another page, as in a second tab of the notebook, that output stands as it was. What a
+    variable holds or another cell shows stays, and so do session models, which others need.
     """
     cell, request = place
-    before = _of_cells.get(cell)
     if not cell or not view.source:
         return
+    pages = _of_cells.setdefault(cell, {})
+    before = pages.pop(page(), None)
     if before is not None and before.request == request:
         before.views.append(view)
+        pages[page()] = before
         return
-    _of_cells[cell] = _Shown(request, [view])
-    shown = {each for one in _of_cells.values() for each in one.views}
+    gone = [*before.views] if before else []
+    if len(pages) >= _MOST_PAGES:
+        gone += pages.pop(next(iter(pages))).views
+    pages[page()] = _Shown(request, [view])
+    kept = (one for of_cell in _of_cells.values() for one in of_cell.values())
+    shown = {each for one in kept for each in one.views}
     variables = getattr(get_ipython(), "user_ns", {})
     held = {id(value) for name, value in variables.items() if not name.startswith("_")}
-    for old in before.views if before else ():
+    for old in gone:
         if old not in shown and id(old) not in held:
             _forget(old)
 

@@ -59,15 +59,16 @@ def _bytes(entry: FileEntry) -> bytes:
 class RunChanges:
     """The files that were changed while the last run went on.
 
-    ``going`` is whether that run still goes on. One that waited for an answer, and goes on after
-    it, is one run. Who else changes files of the session meanwhile is not told apart from it.
+    ``going`` is whether that run still goes on. One that waited, was paused or failed, and goes on
+    as itself, is one run. Who else changes files of the session meanwhile is not told apart from
+    it.
     Of what was changed before this was made the kept events tell, but not what it was before.
     """
 
     def __init__(self, session: Session) -> None:
         self.changes = Changes()
         self.going = False
-        self._waited = False
+        self._run_id = ""
         self._began = 0.0  # seconds since the epoch
         self._files = session.files
         self._is_past = True
@@ -78,13 +79,13 @@ class RunChanges:
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, AgentStart) and not self.going:
-            if not self._waited:
-                self.changes, self._began = Changes(), event.ts
+            if event.run_id != self._run_id:
+                self.changes, self._began, self._run_id = Changes(), event.ts, event.run_id
             if not self._is_past:
                 self._stop = self._files.track(self.changes)
             self.going = True
         elif isinstance(event, AgentEnd) and self.going:
-            self.going, self._waited = False, event.status == "interrupted"
+            self.going = False
             if not self._is_past:
                 self._stop()
         elif self._is_past and self.going:

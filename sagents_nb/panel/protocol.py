@@ -30,6 +30,7 @@ from ..events import (
 from ..messages import (
     BRANCH,
     DECISION,
+    DECLINED,
     DEFAULTS,
     EDITED,
     NOT_RUN,
@@ -94,6 +95,8 @@ def wire(event: Event, state: dict[str, Any] | None = None) -> dict[str, Any]:
         event = replace(event, tool_call=ToolCall(event.tool_call.id, event.tool_call.name))
     data: dict[str, Any] = to_data(event)
     data.pop("session_id", None)
+    if isinstance(event, ToolExecutionEnd) and event.result.metadata.get(DECLINED) is True:
+        data["status"] = DECLINED
     if state and _answers(state, event):  # and no message comes that says what the answer is
         data["answer"] = shortened(data["result"])
     for name in _LEFT_OUT.get(data["type"], ()):
@@ -261,6 +264,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     metadata = result.pop("metadata", None) or {}
     if (status := metadata.get(NOT_RUN)) in ("rejected", "skipped", "cancelled"):
         result["status"] = status
+    elif metadata.get(DECLINED) is True:
+        result["status"] = DECLINED
     if isinstance(decision := metadata.get(DECISION), dict):
         result["decision"] = decision
     shown = {

@@ -278,7 +278,10 @@ def _withdraw(session: Session, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _retry(session: Session, request: dict[str, Any]) -> dict[str, Any]:
-    return {"run_id": session.retry().id}
+    run_id = request.get("run_id", "")
+    if not isinstance(run_id, str):
+        raise ValueError("A run that goes on is named by its id.")
+    return {"run_id": session.retry(run_id).id}
 
 
 def _models(session: Session, request: dict[str, Any]) -> dict[str, Any]:

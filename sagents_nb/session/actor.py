@@ -408,9 +408,14 @@ class Actor:
 
     # runs
 
-    def retry(self) -> Run:
-        """Run again from the last user or tool message, or with what is queued, or go on."""
-        run = self._go_on("retry")
+    def retry(self, run_id: str = "") -> Run:
+        """Run again from the last user or tool message, or with what is queued, or go on.
+
+        With ``run_id`` as that run, which has to be the last.
+        """
+        if run_id and run_id != self._run_id:
+            raise NotRunning("Another run has begun since, so this one cannot go on any more.")
+        run = self._go_on("retry", run_id)
         if run is None:
             raise NotRunning("There is nothing to retry: the last message is an answer.")
         return run
@@ -419,8 +424,8 @@ class Actor:
         """The same; where nothing is left to do, ask the model with the conversation as it is."""
         return self._go_on("proceed") or self._start(Run(self.session, new_run_id()), [])
 
-    def _go_on(self, how: str) -> Run | None:
-        """Go on with what is left to do; None if there is nothing."""
+    def _go_on(self, how: str, run_id: str = "") -> Run | None:
+        """Go on with what is left to do, as that run or a further one; None if there is nothing."""
         self.check_open()
         if self.status == "running":
             raise Busy(f"Session {self.session.id!r} is running; wait until it ends, then {how}.")
@@ -433,11 +438,12 @@ class Actor:
         last = messages[-1] if messages else Message("assistant")
         goes_on = last.stop_reason == "pause_turn" or is_blank(last)
         unanswered = last.role in ("user", "tool")
+        since = self.log.last if run_id else 0
+        further = functools.partial(self._further_run, run_id or new_run_id(), since)
         if self.answers is not None or open_calls(self._state):
-            run = self._further_run(new_run_id())
-            return self._start(run, [], decisions=self.answers, meter=self._meter)
+            return self._start(further(), [], decisions=self.answers, meter=self._meter)
         if self.status == "paused" and (unanswered or goes_on):
-            return self._start(self._further_run(new_run_id()), [], meter=self._meter)
+            return self._start(further(), [], meter=self._meter)
         while messages and _is_no_answer(messages[-1]):
             self._state = self._state.set_messages(messages[:-1])
             messages = self._state.messages
@@ -446,7 +452,7 @@ class Actor:
                 return self._start_next()
             if not (messages and self.inbox.has_messages):
                 return None
-        return self._start(self._further_run(new_run_id()), [])
+        return self._start(further(), [])
 
     def _further_run(self, id: str, since: int = 0) -> Run:
         """One that goes on with the last: what was another agent's for that, is for it."""

@@ -786,15 +786,17 @@ class Session:
             raise ConfigurationError(f"steering_batch is {_BATCH.what}, not {kinds.shown(rule)}.")
         self.actor.inbox.steering_batch = rule
 
-    def retry(self) -> Run:
+    @kinds.checked
+    def retry(self, run_id: str = "") -> Run:
         """Run again without a new message; what it does depends on where the session stopped.
 
         Calls that people have answered, or that a pause left open, are gone on with. Else an
         answer that failed, was stopped, refused or cut is taken back, and the model asked again
         for the user or tool message before it; what is queued runs after that. Where all is
-        answered, what is queued runs now. Raises :class:`~sagents_nb.errors.NotRunning` where
-        nothing is left to do, and :class:`~sagents_nb.errors.Busy` while a run is active or waits
-        for people.
+        answered, what is queued runs now. It is a run of its own, or goes on as the last one under
+        the ``run_id`` of that, so that whoever follows that one sees the rest. Raises
+        :class:`~sagents_nb.errors.NotRunning` where nothing is left to do or ``run_id`` is not the
+        last run, and :class:`~sagents_nb.errors.Busy` while a run is active or waits for people.
 
         >>> import sagents_nb as sa
         >>> model = sa.ScriptedModel([sa.ModelError("It is down."), "Hello!"])
@@ -807,7 +809,7 @@ class Session:
         >>> session.retry().result().text
         'Hello!'
         """
-        return self._act(self.actor.retry)
+        return self._act(self.actor.retry, run_id)
 
     def proceed(self) -> Run:
         """Run without a new message, also where the last one is an answer.

@@ -65,6 +65,15 @@ class LabWindow(Lab, Window["NotebookPage"]):
     def __init__(self, server: LabServer, browser: Browser, name: str) -> None:
         Window.__init__(self, server, browser, name, NotebookPage)
 
+    def open_beside(self, notebook: NotebookPage) -> NotebookPage:
+        """Open the same notebook in a second tab, as it was saved last, while its kernel works."""
+        page = NotebookPage(self.context.new_page(), notebook.path)
+        self.notebooks.append(page)
+        place = notebook.path.relative_to(self.server.root).as_posix()
+        page.page.goto(self.server.address(place))
+        page.wait_until_shown()
+        return page
+
 
 class SharedPage:
     """A page of JupyterLab in which one test after the other opens its notebook."""
@@ -233,7 +242,7 @@ class NotebookPage(HostPage):
 
     def wait_until_ready(self) -> None:
         """Wait until the notebook is shown and its kernel answers."""
-        self._wait_for_notebook()
+        self.wait_until_shown()
         self.wait_for_kernel_idle()
 
     def save(self) -> nbformat.NotebookNode:
@@ -259,7 +268,7 @@ class NotebookPage(HostPage):
         if wait_for_idle:
             self.wait_until_ready()
         else:
-            self._wait_for_notebook()
+            self.wait_until_shown()
 
     def set_theme(self, theme: Literal["light", "dark"]) -> None:
         """Switch Lab's theme."""
@@ -275,7 +284,8 @@ class NotebookPage(HostPage):
             [name, arguments or {}],
         )
 
-    def _wait_for_notebook(self) -> None:
+    def wait_until_shown(self) -> None:
+        """Wait until the notebook is shown."""
         self.cell(0).wait_for()
         self._wait_for_splash()
 

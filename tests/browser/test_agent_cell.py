@@ -247,6 +247,21 @@ def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(
     assert notebook.console == []
 
 
+def test_a_run_that_failed_goes_on_below_its_cell_and_is_kept_there(lab: Lab) -> None:
+    turns = "sa.ModelError('The line is down.'), write('# Report'), told"
+    notebook = agent_notebook(lab, f"session({turns}, gate=False)", "%%agent\nWrite.")
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "status")).to_have_text("Failed")
+    part(notebook, 1, "retry").click()
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("The tool said")
+    expect(part(notebook, 1, "status")).to_have_text("Done")
+    expect(part(notebook, 1, "retry")).to_have_count(0)
+    (kept, *_) = notebook.save().cells[1].outputs
+    assert "The line is down." in kept["data"]["text/markdown"]
+    assert "The tool said" in kept["data"]["text/markdown"]
+
+
 def test_a_reload_in_the_middle_of_a_run_goes_on_streaming(lab_window: LabWindow) -> None:
     notebook = agent_notebook(lab_window, "sa.Session(sa.Agent(Paced()))", "%%agent\nTell me.")
     notebook.run_cell(1)

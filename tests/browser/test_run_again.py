@@ -132,3 +132,24 @@ def test_what_a_sync_cell_waits_for(lab: Lab) -> None:
     notebook.wait_for_cell(2)
     expect(notebook.cell_output(2)).to_contain_text("The second answer. ['/report.md']")
     expect(part(notebook, 1, "sagents-panel")).to_have_count(2)
+
+
+@pytest.mark.soak
+def test_in_a_second_tab_with_an_older_save_a_cell_is_answered_too(lab_window: LabWindow) -> None:
+    first = agent_notebook(lab_window, REPORT, "%%agent\nWrite.", "print(s.files.list())")
+    first.save()
+    first.run_cell(1)
+    expect(part(first, 1, "approval")).to_contain_text("# Report")
+    second = lab_window.open_beside(first)
+    expect(part(second, 1, "approval")).to_contain_text("# Report")
+    second.screenshot("second-tab-waits")
+    part(second, 1, "approve").click()
+    for notebook in (first, second):
+        expect(part(notebook, 1, "sagents-panel")).to_contain_text("The tool said")
+    first.wait_for_cell(1)
+    # What the one runs leaves the other what it shows.
+    second.run_cell(1)
+    expect(part(second, 1, "sagents-panel")).to_contain_text("The second answer.")
+    second.wait_for_cell(1)
+    expect(part(first, 1, "sagents-panel")).to_contain_text("The tool said")
+    assert first.console == second.console == []

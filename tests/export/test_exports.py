@@ -163,10 +163,11 @@ def test_an_argument_with_the_name_of_a_secret_is_masked(arguments: dict[str, An
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_waits_and_what_failed_is_told(format: str) -> None:
-    calls = [sa.ToolCall(id, "look", {}) for id in ("c1", "c2", "c3")]
+    calls = [sa.ToolCall(id, "look", {}) for id in ("c1", "c2", "c3", "c4")]
     results = [
         sa.ToolResult("c1", "look", "It broke", is_error=True),
         sa.ToolResult("c2", "look", "fine"),
+        sa.ToolResult("c4", "look", "Not there", is_error=True, metadata={"declined": True}),
     ]
     messages = [
         sa.Message.assistant("", calls),
@@ -177,7 +178,16 @@ def test_what_waits_and_what_failed_is_told(format: str) -> None:
     state = sa.State(messages=messages, todos=todos)
     session = sa.Session(sa.Agent(sa.ScriptedModel([])), state=state)
     text = shown(session, format)
-    for told in ("failed", "It broke", "wait", "The provider is away.", "▸", "mend it"):
+    for told in (
+        "failed",
+        "It broke",
+        "not done",
+        "Not there",
+        "wait",
+        "The provider is away.",
+        "▸",
+        "mend it",
+    ):
         assert told in text, told
     session.close()
 

@@ -102,6 +102,30 @@ def test_a_session_pauses_when_asked_and_goes_on_when_told() -> None:
     assert not unanswered(session.messages)
 
 
+def test_a_paused_run_goes_on_as_itself_where_its_id_is_given() -> None:
+    session = pausing(call("look"), "done")
+    heard: list[Any] = []
+    session.subscribe(heard.append)
+    run = session.send("go")
+    run.result()
+    further = session.retry(run.id)
+    assert (further.id, further.result().text, RAN) == (run.id, "done", ["look"])
+    (end,) = [i for i, event in enumerate(heard) if event.type == "agent_end"][:-1]
+    assert not ungrammatical(heard[: end + 1])
+    assert not ungrammatical(heard[end + 1 :])
+    assert {e.run_id for e in heard if e.type == "agent_start"} == {run.id}
+
+
+def test_only_the_last_run_goes_on_as_itself() -> None:
+    session = pausing(call("look"), "as you wish", "never said")
+    first = session.send("go")
+    first.result()
+    session.send("rather not").result()
+    with pytest.raises(sa.NotRunning, match="Another run has begun since"):
+        session.retry(first.id)
+    assert (session.status, RAN) == ("idle", [])
+
+
 def test_the_reason_is_told_with_the_status() -> None:
     def first(request: Any) -> Any:
         session.pause("lunch")

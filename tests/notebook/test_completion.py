@@ -61,6 +61,10 @@ def test_commands_and_what_they_take(shell: InteractiveShell) -> None:
     assert tab(shell, "x = 1\n%agent load other-t") == ["%agent load other-talk"]
 
 
+def test_what_a_reset_has_to_be_told(shell: InteractiveShell) -> None:
+    assert tab(shell, "%agent reset ") == ["%agent reset --yes"]
+
+
 def test_a_call_that_waits_can_be_approved(shell: InteractiveShell) -> None:
     shell.user_ns["s"].send("go").result()
     assert tab(shell, "%agent approve ") == ["%agent approve w1"]

@@ -520,8 +520,36 @@ def test_what_the_commands_say(shell: InteractiveShell) -> None:
     assert list(run(shell, "%agent frame decisions")["by"]) == ["policy"]
     with pytest.raises(UsageError, match="nonsense"):
         run(shell, "%agent frame nonsense")
+
+
+def test_what_the_demo_has_used_is_told_as_an_estimate(shell: InteractiveShell) -> None:
+    session = use(shell, sa.Session(sa.Agent("demo")))
+    run(shell, "%%agent\nHello.")
+    told = say(shell, "usage")
+    assert told.startswith(f"{session.usage.total_tokens:,} tokens: ")
+    assert told.endswith("asks no provider, and costs nothing.")
+
+
+def test_a_conversation_is_forgotten_only_where_that_is_said_twice(
+    shell: InteractiveShell,
+) -> None:
+    session = use(shell, session_of([plan("Look"), write()], "Done.", id="talk"))
     assert say(shell, "reset") == "'talk' is empty now."
-    assert session.messages == []
+    run(shell, "%%agent\nGo.")
+    before = session.state
+    with pytest.raises(UsageError) as refused:
+        run(shell, "%agent reset")
+    assert str(refused.value) == (
+        "%agent reset would forget 'talk' for good, its 4 messages, so nothing was done: "
+        "%agent reset --yes does it, and %%agent --new begins another conversation and keeps this "
+        "one."
+    )
+    with pytest.raises(UsageError, match="takes nothing but --yes"):
+        run(shell, "%agent reset --no")
+    assert session.state is before
+    assert say(shell, "reset --yes") == "'talk' is empty now; its 1 file stayed."
+    assert (session.messages, session.todos) == ([], [])
+    assert say(shell, "files").split() == ["8", "/report.md"]
 
 
 def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(

@@ -44,14 +44,14 @@ def test_answers_are_kept_and_used_again(asked: InteractiveShell, tmp_path: Path
     assert "the mode is 'auto'" in run(asked, "%agent replay auto")
     run(asked, "%%agent\nhi")
     assert (tmp_path / ".sagents" / "cache").is_dir()
-    run(asked, "%agent reset")
+    run(asked, "%agent reset --yes")
     assert run(asked, "%%agent\nhi").text == "Hello!"
     assert Counted.asked == 1
     assert "the mode is 'replay'" in run(asked, "%agent replay replay")
     with pytest.raises(sa.ReplayMiss):
         run(asked, "%%agent\nsomething else")
     assert "are not recorded" in run(asked, "%agent replay off")
-    run(asked, "%agent reset")
+    run(asked, "%agent reset --yes")
     run(asked, "%%agent\nhi")
     assert Counted.asked == 2
 

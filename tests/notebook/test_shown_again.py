@@ -21,6 +21,11 @@ def use(*turns, gate=()):
     get_ipython().run_line_magic("agent", "use agent")
 """
 
+PAUSING = """
+def pausing(request):
+    s.pause("lunch")
+    return sa.ToolCall("l1", "ls", {})
+"""
 WRITE = "sa.ToolCall('w1', 'write_file', {'file_path': '/a.md', 'content': 'A'})"
 
 
@@ -62,6 +67,19 @@ def test_a_cell_that_is_run_again_replaces_its_view(kernel: Kernel) -> None:
     assert live_models(kernel) == before
     kernel.ok("%%agent\nHi.", front_end=True, cell="b")  # another cell has a view of its own
     assert live_models(kernel) == before + 2
+
+
+def test_what_another_page_shows_of_a_cell_stays_there(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel.ok("use(*['Hello.'] * 30)", front_end=True)
+    kernel.ok("%%agent\nHi.", front_end=True, cell="tabs")
+    before = live_models(kernel)
+    first, second, third = kernel.client.session.session, "a second tab", "a third tab"
+    for tab, more in [(second, 2), (first, 2), (second, 2), (third, 2)]:
+        monkeypatch.setattr(kernel.client.session, "session", tab)
+        kernel.ok("%%agent\nHi.", front_end=True, cell="tabs")
+        assert live_models(kernel) == before + more
 
 
 VIEWS = "sa.ChatView, sa.TodoView, sa.FilesView, sa.ApprovalView"
@@ -123,6 +141,30 @@ def test_after_approve_the_answer_is_shown_there_and_below_the_cell_that_did_not
     assert WIDGET in second["data"]
     places = [display["transient"]["display_id"] for display in (first, second)]
     wait_until_said(kernel, approved, dict.fromkeys(places, "It is written."))
+
+
+@pytest.mark.parametrize(
+    ("turns", "cell"),
+    [
+        ("sa.ModelError('It is down.'), 'It is back.'", "%%agent\nGo."),
+        ("pausing, 'It is back.'", "%%agent\nGo."),
+        ("sa.ModelError('It is down.'), 'It is back.'", "s.send('Go.').result(wait=True)"),
+    ],
+)
+def test_what_the_view_of_a_cell_has_go_on_is_shown_there_too(
+    kernel: Kernel, turns: str, cell: str
+) -> None:
+    made = f"s = sa.Session(sa.Agent(sa.ScriptedModel([{turns}, 'Then.'])))"
+    kernel.ok(f"{PAUSING}\n{made}\n%agent use s", front_end=True)
+    ended = kernel.run(cell, front_end=True)
+    (shown,) = ended.of("display_data")
+    place = shown["transient"]["display_id"]
+    assert "It is back." not in said(ended.messages, place)[-1]
+    kernel.start("s.retry(s.current_run.id)", front_end=True)
+    wait_until_said(kernel, Cell(), {place: "It is back."})
+    # A run that another one follows is over.
+    after = kernel.ok("s.send('And now?').result(30).status", front_end=True)
+    assert said(after.messages, place) == []
 
 
 def test_using_an_agent_again_goes_on_with_its_conversation_and_says_so(kernel: Kernel) -> None:

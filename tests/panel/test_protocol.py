@@ -122,6 +122,21 @@ def test_arguments_that_somebody_edited_come_with_the_result_and_their_numbers()
     assert entry["numbers"] == {"/amount": "500.0", "/tip": "1.0"}
 
 
+def test_what_a_file_tool_refuses_is_no_failure_to_people() -> None:
+    again = sa.ToolCall("w2", "write_file", {"file_path": "/report.md", "content": "B"})
+    session = session_of(write(), again, "There it is.")
+    events = events_of(session)
+    session.send("Go.").result()
+    state = reduced(events, join=False)
+    results = [part for e in state["entries"] for part in e["message"].get("parts", ())]
+    told = [part for part in results if part["type"] == "tool_result"]
+    assert [part.get("status") for part in told] == [None, "declined"]
+    assert told[1]["is_error"] is True
+    assert "exists already" in told[1]["content"]
+    assert [tool["status"] for tool in state["tools"].values()] == ["completed", "declined"]
+    assert session.messages[-2].tool_results[0].status == "failed"  # to the model it is an error
+
+
 def test_defaults_come_with_the_question_and_the_result_and_their_numbers() -> None:
     call = sa.ToolCall("c1", "pay", {"amount": 5.5})
     model = sa.ScriptedModel([call, "done"])

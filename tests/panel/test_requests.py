@@ -393,6 +393,21 @@ def test_retry_asks_again_after_a_failure() -> None:
     assert session.current_run.result().text == "Hello."
 
 
+def test_retry_goes_on_as_the_run_that_a_view_shows_if_it_is_the_last() -> None:
+    session = session_of(ConnectionError("cable"), ConnectionError("cable"), "Hello.")
+    runs = [session.send(text) for text in ("hi", "hello")]
+    for run in runs:
+        with pytest.raises(sa.ModelError):
+            run.result()
+    reply = ask(session, {"type": "retry", "id": "1", "run_id": runs[0].id})
+    assert (reply["type"], reply["kind"]) == ("error", "NotRunning")
+    assert "Another run has begun since" in reply["message"]
+    assert ask(session, {"type": "retry", "id": "2", "run_id": 3})["type"] == "error"
+    reply = ask(session, {"type": "retry", "id": "3", "run_id": runs[1].id})
+    assert reply == {"type": "reply", "id": "3", "run_id": runs[1].id}
+    assert session.current_run.result().text == "Hello."
+
+
 def test_retry_where_all_is_answered_says_so_in_a_sentence() -> None:
     session = session_of("Hello.")
     session.send("hi").result()

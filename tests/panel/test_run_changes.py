@@ -140,6 +140,19 @@ def test_a_run_that_goes_on_after_a_question_is_one_run() -> None:
     session.close()
 
 
+def test_a_run_that_failed_and_went_on_as_itself_is_one_run() -> None:
+    lost = ConnectionError("cable")
+    session = session_of(write("/a.md", "x", id="w1"), lost, write("/b.md", "y", id="w2"), "Done.")
+    Publisher(session)
+    run = session.send("Go.")
+    with pytest.raises(sa.ModelError):
+        run.result()
+    assert changes(session) == {"/a.md": "new"}
+    session.retry(run.id).result()
+    assert changes(session) == {"/a.md": "new", "/b.md": "new"}
+    session.close()
+
+
 def test_nothing_is_undone_while_the_run_goes_on() -> None:
     said: list[str] = []
 

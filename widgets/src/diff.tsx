@@ -30,11 +30,15 @@ export function linesOf(from: string, to: string): Line[] | null {
 }
 
 /** How many lines go and come. */
-export function countsOf(from: string, to: string): { added: number; removed: number } | null {
-  const lines = linesOf(from, to);
+export function Counts({ from, to }: { from: string | null; to: string | null }) {
+  const lines = useMemo(() => linesOf(from ?? "", to ?? ""), [from, to]);
   if (!lines) return null;
   const of = (kind: Kind) => lines.filter((line) => line.kind === kind).length;
-  return { added: of("added"), removed: of("removed") };
+  return (
+    <span class="sagents-counts">
+      <span class="sagents-plus">+{of("added")}</span> <span class="sagents-minus">−{of("removed")}</span>
+    </span>
+  );
 }
 
 export function Diff({ from, to }: { from: string; to: string }) {

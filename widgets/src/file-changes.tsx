@@ -1,9 +1,10 @@
-// What the last run has done to a file: the lines that went and came, and Undo.
-import { useEffect, useState } from "preact/hooks";
-import { BareButton } from "./button";
+// What the last run has done to files: the lines that went and came, and the way back.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
-import { Diff } from "./diff";
-import { FaintLine } from "./faint";
+import { Counts, Diff } from "./diff";
+import { Faint, FaintLine } from "./faint";
+import { Line } from "./text-block";
 import { useRequest } from "./use-store";
 import type { ChangedFile, FileChange, FileEntry } from "./protocol";
 
@@ -28,30 +29,100 @@ export function useChangedFile(file: FileEntry, kind: Kind | undefined) {
   return { change, error };
 }
 
-const UNDO: Record<Kind, string> = { new: "Undo: delete it", changed: "Undo", deleted: "Undo: bring it back" };
+/** Whether the text before the run can take the place of what there is now. */
+export const canUndo = ({ kept, since }: ChangedFile) => kept && !since;
 
-/** Nothing where it cannot be undone; the diff says why. */
-export function UndoButton({ change, going, onDone }: { change: ChangedFile; going: boolean; onDone: () => void }) {
+type UndoProps = {
+  going: boolean;
+  /** The files that it is about. */
+  paths: string[];
+  /** Is told while it asks. */
+  onAsking?: (asking: boolean) => void;
+  onDone?: () => void;
+};
+
+/** So many files are told one by one, and undone at once. */
+const MOST_UNDONE = 50;
+
+/** What is undone cannot be had back: so it asks first, in its own place, and tells what becomes of each file. */
+export function Undo({ going, paths, onAsking, onDone }: UndoProps) {
   const { ask, busy, error } = useRequest();
-  const undo = async () => {
-    if (await ask("undo_change", { path: change.path })) onDone();
+  const [told, setTold] = useState<ChangedFile[]>([]);
+  const own = useRef<HTMLButtonElement>(null);
+  const keep = useRef<HTMLButtonElement>(null);
+  const asking = told.length > 0 && !going;
+  const left = told.filter(canUndo);
+  // What does no harm has the focus, and then the button that was clicked.
+  const was = useRef(false);
+  useLayoutEffect(() => {
+    if (asking !== was.current) (asking ? keep : own).current?.focus({ preventScroll: true });
+    was.current = asking;
+    onAsking?.(asking);
+  }, [asking]);
+  const close = () => setTold([]);
+  const open = async () => {
+    const changes: ChangedFile[] = [];
+    for (const path of paths.slice(0, MOST_UNDONE)) {
+      const change = (await ask("read_change", { path }))?.change;
+      if (change) changes.push(change);
+    }
+    setTold(changes);
   };
-  if (!change.kept || change.since) return null;
+  const undo = async () => {
+    for (const change of left) {
+      if (!(await ask("undo_change", { path: change.path }))) return;
+      setTold((told) => told.filter((each) => each !== change));
+    }
+    close();
+    onDone?.();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || event.isComposing) return;
+    event.preventDefault();
+    close();
+  };
   return (
     <>
       <BareButton
+        ref={own}
         class="sagents-quiet"
         data-testid="file-undo"
         disabled={busy || going}
-        title={going ? "The run still goes on" : "Make the file what it was before the last run"}
-        onClick={undo}
+        aria-expanded={asking}
+        title={going ? "The run still goes on" : undefined}
+        onClick={asking ? close : open}
       >
-        {UNDO[change.kind]}
+        Undo…
       </BareButton>
+      {asking && (
+        <div class="sagents-undo sagents-changes" role="group" aria-label="Undo what the last run did?" onKeyDown={onKeyDown}>
+          <ul>
+            {told.map((change) => (
+              <li key={change.path} class="sagents-queued">
+                <span class="sagents-queued-text" title={change.path}>
+                  <Line text={change.path} />
+                </span>
+                <Faint>{canUndo(change) ? BECOMES[change.kind] : `stays: ${change.since ? "changed since" : "not known before"}`}</Faint>
+                {canUndo(change) && <Counts from={change.before} to={change.after} />}
+              </li>
+            ))}
+          </ul>
+          <div class="sagents-actions">
+            <Button ref={keep} data-testid="undo-keep" onClick={close}>
+              Keep
+            </Button>
+            <Button kind="danger" data-testid="undo-yes" disabled={busy || left.length === 0} onClick={undo}>
+              Undo{left.length > 1 && ` ${left.length} files`}
+            </Button>
+          </div>
+        </div>
+      )}
       <ErrorText text={error} />
     </>
   );
 }
+
+const BECOMES: Record<Kind, string> = { new: "is deleted", changed: "goes back", deleted: "comes back" };
 
 const SAID: Record<Kind, string> = {
   new: "The last run made this file.",

@@ -8,7 +8,7 @@ import { save, textOf } from "./bytes";
 import { CopyButton } from "./copy";
 import { parseCsv } from "./csv";
 import { Faint, FaintLine } from "./faint";
-import { FileChanges, UndoButton, useChangedFile } from "./file-changes";
+import { canUndo, FileChanges, Undo, useChangedFile } from "./file-changes";
 import { bytes, count } from "./format";
 import { languageOf } from "./languages";
 import { Icon } from "./icons";
@@ -43,10 +43,12 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
   const [content, setContent] = useState<FileContent | null>(null);
   const [raw, setRaw] = useState(false);
   const [compared, setCompared] = useState(false);
+  const [asking, setAsking] = useState(false);
   const [undone, setUndone] = useState(false);
   const change = changed.change;
   useEffect(() => {
     if (change) setUndone(false);
+    else setAsking(false);
   }, [change]);
   const pretty = /\.(md|markdown|csv|tsv|ipynb)$/i.test(path);
 
@@ -96,11 +98,19 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
             Changes
           </BareButton>
         )}
-        {change && <UndoButton change={change} going={going} onDone={() => (kind === "new" ? onClose() : setUndone(true))} />}
+        {/* Nothing where it cannot be undone; the diff says why. */}
+        {change && canUndo(change) && (
+          <Undo
+            going={going}
+            paths={[path]}
+            onAsking={setAsking}
+            onDone={() => (kind === "new" ? onClose() : setUndone(true))}
+          />
+        )}
         {undone && !change && <Faint>Undone</Faint>}
       </div>
       <div class="sagents-viewer-body" tabIndex={0} role="group" aria-label={nameOf(path)}>
-        {change && (gone || compared) ? (
+        {change && (gone || compared || asking) ? (
           <FileChanges change={change} />
         ) : (
           <>

@@ -1,8 +1,9 @@
 // The agent's files: a tree, and the file that was picked.
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Faint } from "./faint";
+import { Undo } from "./file-changes";
 import { FileViewer } from "./file-viewer";
-import { bytes } from "./format";
+import { bytes, count } from "./format";
 import { Icon } from "./icons";
 import { useFold } from "./memory";
 import { ReadingContext } from "./reading";
@@ -82,6 +83,7 @@ export function Files({ files, folding = false }: Props) {
     return gone.length > 0 ? [...files, ...gone.map(([path]): FileEntry => ({ path }))] : files;
   }, [files, kinds]);
   const shown = useMemo(() => all.filter((file) => !isOwn(file)), [all]);
+  const undoable = useMemo(() => shown.filter((file) => kinds.has(file.path)).map((file) => file.path), [shown, kinds]);
   // Where a person was in the tree, for when they come back from a file.
   const [place, setPlace] = useState("");
   const [turned, setTurned] = useState(new Map<string, boolean>());
@@ -107,6 +109,11 @@ export function Files({ files, folding = false }: Props) {
     <FileViewer key={open.path} file={open} kind={kinds.get(open.path)} going={going} onClose={close} />
   ) : (
     <>
+      {undoable.length > 0 && (
+        <div class="sagents-files-note">
+          The last run changed {count(undoable.length, "file")}. <Undo going={going} paths={undoable} />
+        </div>
+      )}
       <Tree files={shown} kinds={kinds} turned={turned} onTurn={setTurned} place={place} onPlace={setPlace} back={back} onPick={(path) => pick({ path })} />
       {shown.length < all.length && (
         <p class="sagents-files-note" data-testid="own-files">

@@ -319,6 +319,9 @@ function reduceAgent(agent: AgentState, event: WireEvent): AgentState {
   return { entries: over ? entries.slice(over) : entries, earlier: earlier + over, partial, tools, usage, agents };
 }
 
+/** The last run that has begun. */
+export const newestRun = ({ runs }: ViewState): string | undefined => Object.keys(runs).at(-1);
+
 /** The entries of one run, which may be of a conversation before this one. */
 export const entriesOf = (state: ViewState, runId: string): Entry[] =>
   [...state.past, ...state.entries].filter((entry) => entry.run_id === runId);

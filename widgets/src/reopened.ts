@@ -6,15 +6,31 @@
 // where none runs for the notebook, which spares the page the error, and the reader the time in
 // which a new kernel starts.
 
+//
+// And a notebook that is opened while a cell of it waits for somebody, in a second tab say, may have
+// been saved before: what that cell shows is put there, so that it can be answered.
+
 type Output = {
   data: Record<string, unknown>;
   toJSON(): { data: Record<string, unknown> };
 };
 type Cell = {
-  type: string;
-  outputs?: { length: number; get(index: number): Output; set(index: number, output: object): void };
+  id?: string;
+  sharedModel?: { getSource(): string };
+  outputs?: { length: number; get(index: number): Output; set(index: number, output: object): void; clear(): void; add(output: object): unknown };
+};
+type Waiting = { cell: string; data: Record<string, unknown> };
+type Comm = {
+  subshellStarted?: Promise<void>;
+  onMsg: (message: { content: { data: { cells?: Waiting[] } } }) => void;
+  open(): unknown;
+  send(data: object): unknown;
+  close(): unknown;
 };
 type Kernel = {
+  connectionStatus: string;
+  supportsSubshells?: boolean;
+  createComm(target: string): Comm;
   requestCommInfo(content: { target_name: string }): Promise<{ content: { status: string; comms?: object } }>;
 };
 /** As much as is needed of JupyterLab's `DocumentRegistry.IContext`. */
@@ -22,7 +38,11 @@ export type Context = {
   path: string;
   ready: Promise<void>;
   model: { dirty: boolean; cells: Iterable<Cell> };
-  sessionContext: { ready: Promise<void>; session: { kernel: Kernel | null } | null };
+  sessionContext: {
+    ready: Promise<void>;
+    session: { kernel: Kernel | null } | null;
+    connectionStatusChanged: { connect(hear: () => void): unknown; disconnect(hear: () => void): unknown };
+  };
 };
 /** As much as is needed of its `Session.IManager`. */
 export type Sessions = { refreshRunning(): Promise<void>; running(): Iterable<{ path: string }> };
@@ -32,6 +52,7 @@ type Application = {
 };
 
 const VIEW = "application/vnd.jupyter.widget-view+json";
+const idOf = (data: Record<string, unknown>) => (data[VIEW] as { model_id?: string } | undefined)?.model_id;
 const OURS = /^<Panel '\w+' of session /;
 
 /** The panels of a notebook, by their models: an output, the list that it is in, and where. */
@@ -39,7 +60,7 @@ function* panelsOf(context: Context) {
   for (const { outputs } of context.model.cells) {
     for (let i = 0; i < (outputs?.length ?? 0); i++) {
       const { data } = outputs!.get(i);
-      const id = (data[VIEW] as { model_id?: string } | undefined)?.model_id;
+      const id = idOf(data);
       if (id && "text/markdown" in data && OURS.test(String(data["text/plain"]))) yield { id, outputs: outputs!, i };
     }
   }
@@ -76,12 +97,51 @@ export async function showTranscripts(context: Context, sessions: Sessions): Pro
   context.model.dirty = dirty; // nobody has changed anything
 }
 
+/** Shows what cells of that notebook wait for, where this page has an older save of it. */
+export async function showWaiting(context: Context, sessions: Sessions): Promise<void> {
+  await context.ready;
+  const ours = [...context.model.cells].some((cell) => cell.sharedModel?.getSource().includes("sagents_nb"));
+  if (!ours || !(await mayRun(context, sessions))) return;
+  const { sessionContext } = context;
+  // Not when it is ready, which it is once its kernel tells what it is: after the cell.
+  const ask = () => {
+    const { kernel } = sessionContext.session ?? {};
+    if (kernel?.connectionStatus !== "connected") return;
+    sessionContext.connectionStatusChanged.disconnect(ask);
+    askWhatWaits(context, kernel).catch(console.warn);
+  };
+  sessionContext.connectionStatusChanged.connect(ask);
+  ask();
+}
+
+async function askWhatWaits(context: Context, kernel: Kernel): Promise<void> {
+  const comm = kernel.createComm("sagents.control");
+  comm.onMsg = ({ content: { data } }) => {
+    const { dirty } = context.model;
+    for (const { cell, data: shown } of data.cells ?? []) {
+      const outputs = [...context.model.cells].find(({ id }) => id === cell)?.outputs;
+      if (!outputs || [...Array(outputs.length).keys()].some((i) => idOf(outputs.get(i).toJSON().data ?? {}) === idOf(shown))) continue;
+      outputs.clear();
+      outputs.add({ output_type: "display_data", data: shown, metadata: {} });
+    }
+    context.model.dirty = dirty;
+    comm.close();
+  };
+  // Of a kernel that has not told yet what it is that never comes; while its cell waits, it hears this.
+  if (kernel.supportsSubshells) await comm.subshellStarted;
+  comm.open();
+  comm.send({ type: "waiting" });
+}
+
 const plugin = {
   id: "sagents-nb:reopened",
   autoStart: true,
   activate: ({ docRegistry, serviceManager: { sessions } }: Application) =>
     void docRegistry.addWidgetExtension("Notebook", {
-      createNew: (_, context) => void showTranscripts(context, sessions).catch(console.warn),
+      createNew: (_, context) => {
+        showTranscripts(context, sessions).catch(console.warn);
+        showWaiting(context, sessions).catch(console.warn);
+      },
     }),
 };
 

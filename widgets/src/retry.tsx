@@ -18,7 +18,9 @@ export function canRetry({ status, entries }: ViewState): boolean {
   return ["error", "cancelled"].includes(status);
 }
 
-export function Retry({ state }: { state: ViewState }) {
+type Props = { state: ViewState; /** The last run, where it is to go on as itself. */ runId?: string };
+
+export function Retry({ state, runId }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
   if (!store.open || !canRetry(state)) return null;
@@ -29,7 +31,7 @@ export function Retry({ state }: { state: ViewState }) {
         data-testid="retry"
         disabled={busy}
         title={paused ? "Go on with what is left to do" : "Ask the model again for this answer"}
-        onClick={() => ask("retry")}
+        onClick={() => ask("retry", { run_id: runId })}
       >
         <Icon name="again" />
         {slow && !store.transport.heardWhileBusy ? "The kernel is busy" : paused ? "Continue" : "Try again"}

@@ -1,5 +1,5 @@
 // What a session, or one run of it, is doing, in words.
-import { askedOfPeople, entriesOf, undecided, waitsForThread, wants, type ViewState } from "./protocol";
+import { askedOfPeople, entriesOf, newestRun, undecided, waitsForThread, wants, type ViewState } from "./protocol";
 
 export type Status = {
   /** The word of the protocol, or "connecting" or "completed". */
@@ -59,7 +59,7 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
     if (asker === runId) return "interrupted";
     // What was stopped while it waited, or followed by something else, never goes on.
     const waits = goesOn(state.status) || state.status === "paused";
-    return Object.keys(state.runs).at(-1) === runId && waits ? "paused" : "cancelled";
+    return newestRun(state) === runId && waits ? "paused" : "cancelled";
   }
   return run.status;
 }

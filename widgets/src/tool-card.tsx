@@ -1,11 +1,11 @@
 // One tool call in one place: the question as long as it waits for a person, then what it is and
 // how it went in a line, with what it was given and gave inside.
-import { useContext, useMemo, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Arguments, summaryOf } from "./arguments";
 import { BareButton } from "./button";
 import { changeOf } from "./changes";
-import { countsOf } from "./diff";
+import { Counts } from "./diff";
 import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
 import { count, oneLine, seconds } from "./format";
@@ -39,6 +39,7 @@ const icons: Record<string, IconName> = {
   running: "busy",
   completed: "done",
   failed: "failed",
+  declined: "skip",
   rejected: "skip",
   cancelled: "stopped",
   skipped: "skip",
@@ -52,6 +53,7 @@ const words: Record<string, string> = {
   running: "Running",
   completed: "Done",
   failed: "Failed",
+  declined: "Not done",
   rejected: "Rejected",
   cancelled: "Stopped",
   skipped: "Skipped",
@@ -108,6 +110,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
   const agent = call.name === "task";
   const word = wordOf(status, decided, ran !== call);
   const before = befores.get(call.id)?.text;
+  const edits = ran.name === "edit_file" && changeOf(ran.name, ran.arguments ?? {});
   return (
     <details class={`sagents-tool sagents-fold${agent ? " sagents-agent" : ""}`} {...fold}>
       <summary>
@@ -124,7 +127,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
         {progress?.fraction != null && (
           <progress class="sagents-progress" value={progress.fraction} max={1} aria-label="Progress" />
         )}
-        <Counts call={ran} />
+        {edits && <Counts from={edits.from} to={edits.to} />}
         {word && <span class="sagents-tool-word">{word}</span>}
         {status !== "running" && !!info?.duration && <Faint>{seconds(info.duration)}</Faint>}
         {agent && !open && <AgentNews progress={progress?.text} result={result} />}
@@ -190,18 +193,6 @@ function Outcome({ decided: { type, by, message, always } }: { decided: Decided 
   );
 }
 
-/** How many lines an edit takes and gives. */
-function Counts({ call }: { call: ToolCall }) {
-  const change = call.name === "edit_file" ? changeOf(call.name, call.arguments ?? {}) : null;
-  const counts = useMemo(() => change && countsOf(change.from ?? "", change.to), [call]);
-  if (!counts) return null;
-  return (
-    <span class="sagents-counts">
-      <span class="sagents-plus">+{counts.added}</span> <span class="sagents-minus">−{counts.removed}</span>
-    </span>
-  );
-}
-
 /** What a sub-agent is at, or the first that it answered. */
 function AgentNews({ progress = "", result }: { progress?: string; result?: ToolResult }) {
   const { content = "" } = result && !result.is_interrupt ? result : {};
@@ -226,14 +217,15 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
   const { ask, busy, error } = useRequest();
   const inside = useContext(InsideAgent);
   const { content, is_error, shortened } = whole ?? result;
+  const failed = is_error && result.status !== "declined";
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const readAll = async () => {
     const reply = await ask("read_result", { tool_call_id: result.tool_call_id });
     if (reply?.result) setWhole(reply.result);
   };
   return (
-    <div class={is_error ? "sagents-result sagents-result-error" : "sagents-result"}>
-      <div class="sagents-label">{is_error ? "Error" : "Result"}</div>
+    <div class={failed ? "sagents-result sagents-result-error" : "sagents-result"}>
+      <div class="sagents-label">{failed ? "Error" : "Result"}</div>
       {parts.map((part, index) => {
         if (part.type === "text") {
           if (is_error) return <Problem key={index} text={part.text} />;

@@ -19,7 +19,7 @@ import { Visible } from "./text-block";
 import { LooseCard, statusOfCall, type CallProps } from "./tool-card";
 import { Turn, type About } from "./turns";
 import { useStore } from "./use-store";
-import { waitsForThread, wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
+import { newestRun, waitsForThread, wants, type Entry, type Interrupt, type ToolInfo, type ToolResult, type ViewState } from "./protocol";
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
@@ -132,8 +132,8 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
               <Problem text={state.error} />
             </div>
           )}
-          {/* A further run is not of this one's view. */}
-          {!runId && <Retry state={state} />}
+          {/* In the view of a run it goes on as that one, so that the rest is seen there. */}
+          {(!runId || newestRun(state) === runId) && <Retry state={state} runId={runId || undefined} />}
         </div>
       </QuestionProvider>
       {pane.away && (

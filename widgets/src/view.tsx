@@ -17,8 +17,8 @@ import { statusOf } from "./status";
 import { spelledOut } from "./visible";
 import { doneIn, Todos, todosOf } from "./todos";
 import { Transcript, Waiting } from "./transcript";
-import { StoreContext, useStoreState } from "./use-store";
-import { askedOfPeople, entriesOf, undecided, type ViewState } from "./protocol";
+import { StoreContext, useStore, useStoreState } from "./use-store";
+import { askedOfPeople, entriesOf, newestRun, undecided, type ViewState } from "./protocol";
 import type { Store } from "./store";
 
 export type ViewName = "session" | "run" | "chat" | "todos" | "files" | "approvals";
@@ -130,13 +130,24 @@ function question(state: ViewState): string {
 
 /** What a conversation without a kernel needs: a kept one goes on in the next. */
 function Lost({ id }: { id: string }) {
+  const { transport } = useStore();
+  const root = useRef<HTMLParagraphElement>(null);
+  const [below, setBelow] = useState(false);
+  const offer = () => setBelow(transport.insertCell(root.current!, `%load_ext sagents_nb\n%agent load ${id}`));
   return (
-    <p class="sagents-lost" data-testid="lost">
+    <p class="sagents-lost" role="status" data-testid="lost" ref={root}>
       The kernel of this panel has ended.
       {id && (
         <>
           {" "}
-          <code>%load_ext sagents_nb</code> and <code>%agent load {id}</code> go on with what was kept.
+          <code>%load_ext sagents_nb</code> and <code>%agent load {id}</code> go on with what was kept.{" "}
+          {below ? (
+            "They are in the cell below."
+          ) : (
+            <BareButton class="sagents-link" onClick={offer}>
+              Put them in a cell
+            </BareButton>
+          )}
         </>
       )}
     </p>
@@ -255,7 +266,7 @@ function SessionBody({ state, wide }: { state: ViewState; wide: boolean }) {
 
 function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typed: boolean }) {
   // Todos and files belong to the session, so only its newest run shows them, and others what they have done.
-  const newest = Object.keys(state.runs).at(-1);
+  const newest = newestRun(state);
   const current = !newest || newest === runId || !(runId in state.runs);
   const todos = current ? todosOf(state, runId) : doneIn(entriesOf(state, runId));
   const files = useEver(state.files.length > 0);
@@ -265,12 +276,6 @@ function RunBody({ state, runId, typed }: { state: ViewState; runId: string; typ
       <Boundary instead={UNSHOWN}>
         <Transcript state={state} runId={runId} typed={typed} loose={current || state.interrupt?.run_id === runId} />
       </Boundary>
-      {/* What goes on is a further run, which would not be seen here. */}
-      {newest === runId && state.status === "paused" && (
-        <p class="sagents-lost" data-testid="goes-on">
-          <code>%agent continue</code> goes on.
-        </p>
-      )}
       {current && <Queue queued={state.queued} active={state.status === "running"} />}
       {current && files && <Files files={state.files} folding />}
     </>

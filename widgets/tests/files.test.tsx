@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { emptyState } from "../dev/scenes";
 import type { ChangedFile, FileContent } from "../src/protocol";
-import { el, find, leave, model, one, press, sent, settle, show } from "./page";
+import { click, el, find, leave, model, one, press, sent, settle, show } from "./page";
 
 const file = (path: string, size = 1) => ({ path, size });
 const directory = (path: string) => ({ path, is_directory: true });
@@ -290,7 +290,7 @@ test("what goes when a change is undone stands at the end, so that nothing moves
   await changedFiles([CHANGED], "/a.md");
   const bar = () => [...el.querySelectorAll(".sagents-viewer-tools button")].map((button) => button.textContent);
   const before = bar();
-  expect(before.slice(-3)).toEqual(["Raw", "Changes", "Undo"]);
+  expect(before.slice(-3)).toEqual(["Raw", "Changes", "Undo…"]);
   one("file-compare").click();
   await settle();
   expect(bar()).toEqual(before);
@@ -301,16 +301,82 @@ test("a deleted file opens as what it was, is not read, and can be brought back"
   await changedFiles([GONE], "/b/gone.md");
   expect(lines("deletion")).toEqual(["bye"]);
   expect(sent("read_file")).toEqual([]);
-  expect(one("file-undo").textContent).toBe("Undo: bring it back");
+  expect(one("file-undo").textContent).toBe("Undo…");
   expect(find("file-download")).toHaveLength(0);
 });
 
-test("Undo asks the kernel, and of a new file returns to the tree", async () => {
+const told = () => [...el.querySelectorAll(".sagents-undo li")].map((row) => row.textContent);
+
+test("Undo asks first, shows what it takes back, and does nothing unless that is meant", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  await click("file-undo");
+  expect(told()).toEqual(["/a.mdgoes back+1 −1"]);
+  expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
+  expect(document.activeElement).toBe(one("undo-keep"));
+  await click("undo-keep");
+  expect(find("undo-yes")).toHaveLength(0);
+  expect(document.activeElement).toBe(one("file-undo"));
+  await click("file-undo");
+  await press(one("undo-keep"), "Escape");
+  expect(find("undo-yes")).toHaveLength(0);
+  expect(document.activeElement).toBe(one("file-undo"));
+  expect(sent("undo_change")).toEqual([]);
+});
+
+test("Escape in that question stops no run", async () => {
+  await changedFiles([CHANGED], "/a.md");
+  await click("file-undo");
+  await press(one("undo-keep"), "Escape");
+  await click("file-undo");
+  await press(one("undo-keep"), "Escape");
+  expect(sent("cancel")).toEqual([]);
+});
+
+test("an Undo that is meant is asked of the kernel, and of a new file returns to the tree", async () => {
   await changedFiles([NEW], "/new.md");
-  one("file-undo").click();
-  await settle();
+  await click("file-undo");
+  expect(told()).toEqual(["/new.mdis deleted+1 −0"]);
+  await click("undo-yes");
   expect(sent("undo_change")).toMatchObject([{ path: "/new.md" }]);
   expect(find("file-viewer")).toHaveLength(0);
+});
+
+test("all that the last run did is undone from the tree, but for what has changed since or is not known", async () => {
+  const since = { ...CHANGED, path: "/since.md", since: true };
+  const unknown = { ...CHANGED, path: "/z.bin", before: null, kept: false };
+  await changedFiles([CHANGED, GONE, NEW, since, unknown]);
+  expect(el.textContent).toContain("The last run changed 5 files.");
+  await click("file-undo");
+  expect(told().sort()).toEqual([
+    "/a.mdgoes back+1 −1",
+    "/b/gone.mdcomes back+0 −1",
+    "/new.mdis deleted+1 −0",
+    "/since.mdstays: changed since",
+    "/z.binstays: not known before",
+  ]);
+  expect(one("undo-yes").textContent).toBe("Undo 3 files");
+  await click("undo-yes");
+  expect(sent("undo_change").map(({ path }) => path).sort()).toEqual(["/a.md", "/b/gone.md", "/new.md"]);
+  expect(find("undo-yes")).toHaveLength(0);
+});
+
+test("where one of several cannot be undone, that is said, and what is left is asked for again", async () => {
+  await changedFiles([CHANGED, NEW]);
+  await click("file-undo");
+  model.answer = (message) =>
+    message.path === "/new.md" ? model.receive({ type: "error", id: message.id!, kind: "ValueError", message: "It has changed." }) : model.reply(message);
+  await click("undo-yes");
+  expect(el.querySelector(".sagents-error-text")!.textContent).toBe("It has changed.");
+  expect(one("undo-yes").textContent).toBe("Undo");
+  await click("undo-yes");
+  expect(sent("undo_change").map(({ path }) => path)).toEqual(["/a.md", "/new.md", "/new.md"]);
+});
+
+test("where nothing can be undone, it is said why, and there is nothing to agree to", async () => {
+  await changedFiles([{ ...CHANGED, since: true }]);
+  await click("file-undo");
+  expect(told()).toEqual(["/a.mdstays: changed since"]);
+  expect((one("undo-yes") as HTMLButtonElement).disabled).toBe(true);
 });
 
 test("an Undo says that it is done, where its button was, until the file is changed again", async () => {
@@ -323,22 +389,23 @@ test("an Undo says that it is done, where its button was, until the file is chan
     await settle();
     await settle();
   };
-  one("file-undo").click();
-  await settle();
+  await click("file-undo");
+  await click("undo-yes");
   await touched(9, []);
   expect(find("file-undo")).toHaveLength(0);
   expect(tools()).toContain("Undone");
   await touched(10, [CHANGED]);
-  expect(one("file-undo").textContent).toBe("Undo");
+  expect(one("file-undo").textContent).toBe("Undo…");
+  expect(find("undo-yes")).toHaveLength(0);
   await touched(11, []);
   expect(tools()).not.toContain("Undone");
 });
 
 test("an Undo that is refused says why, and the file stays open", async () => {
   await changedFiles([CHANGED], "/a.md");
+  await click("file-undo");
   model.answer = ({ id }) => model.receive({ type: "error", id: id!, kind: "ValueError", message: "It has changed." });
-  one("file-undo").click();
-  await settle();
+  await click("undo-yes");
   expect(one("file-viewer").querySelector('[role="alert"]')!.textContent).toBe("It has changed.");
 });
 

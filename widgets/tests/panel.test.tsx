@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import type { FakeModel } from "../dev/fake";
 import { emptyState, scenes } from "../dev/scenes";
 import type { Json, Part } from "../src/protocol";
-import { asked, click, el, find, leave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
+import { asked, calls, click, el, find, gave, leave, model, one, open, press, remove, said, sent, settle, show, type, waiting, write } from "./page";
 
 test("approve sends the digest, once, and locks the buttons until the kernel has answered", async () => {
   await show(waiting(write));
@@ -231,23 +231,39 @@ test.each([
   expect(find("retry")).toEqual([]);
 });
 
-test("a paused cell says what goes on, nothing is in progress in it, and lists in calls that wait are counted", async () => {
+test.each([
+  ["paused", "Continue"],
+  ["error", "Try again"],
+  ["cancelled", "Try again"],
+])("in its cell a run that is %s goes on as itself, if it is the last", async (status, label) => {
+  const runs = { r1: { status, started: 1, ended: 2 } };
+  const state = { status, runs, entries: [asked("Go."), answer({ error: "No.", stop_reason: "aborted" })] } as never;
+  await show(emptyState(state), "run", "r1");
+  expect(one("retry").textContent).toBe(label);
+  await click("retry");
+  expect(sent("retry")).toMatchObject([{ run_id: "r1" }]);
+  model.events([{ type: "agent_start", seq: 50, run_id: "r1", ts: 3 }, { type: "status_changed", seq: 51, status: "running" }]);
+  await settle();
+  expect(find("retry")).toEqual([]);
+  expect(one("status").textContent).toBe("Running");
+  leave();
+  await show(emptyState({ ...(state as object), runs: { ...runs, r2: { status, started: 3, ended: 4 } } } as never), "run", "r1");
+  expect(find("retry")).toEqual([]);
+});
+
+test("in a paused cell nothing is in progress in it, and lists in calls that wait are counted", async () => {
   const todos = [{ content: "Look", status: "in_progress" as const }];
   const call = { type: "tool_call", id: "c", name: "write_todos", arguments: { merge: true, todos } };
   const paused = { status: "paused", runs: { r1: { status: "paused", started: 1, ended: 2 } }, todos, entries: [said(call)] };
   await show(emptyState(paused as never), "run", "r1");
-  expect(one("goes-on").textContent).toBe("%agent continue goes on.");
   expect(one("todo").dataset.status).toBe("unfinished");
   expect(one("tool-card").textContent).toContain("true · 1 item");
-  model.receive({ type: "snapshot", seq: 9, state: emptyState({ ...paused, status: "running", runs: { ...paused.runs, r2: { status: "running", started: 3 } } } as never) });
-  await settle();
-  expect(find("goes-on")).toEqual([]);
 });
 
 test.each([
   ["a whole answer", "session", { status: "idle", entries: [asked("Go."), answer({})] }],
   ["nothing at all", "session", { status: "idle" }],
-  ["a failure in the view of a run, whose next would not be seen there", "run", { status: "error", entries: [asked("Go."), answer({ error: "No." })] }],
+  ["a failure in the view of an older run", "run", { status: "error", runs: { r2: { status: "error", started: 1, ended: 2 } }, entries: [asked("Go."), answer({ error: "No." })] }],
 ])("after %s there is nothing to try again", async (_, view, state) => {
   await show(emptyState(state as never), view, "r1");
   expect(find("retry")).toEqual([]);
@@ -544,6 +560,28 @@ test("what a kernel's end cut off is unfinished, and the panel says how a kept c
   model.receive({ type: "closed" });
   await settle();
   expect(find("lost")).toHaveLength(0);
+});
+
+test("what a tool has refused is told calmly, live and of one that was loaded, and what it said is no error", async () => {
+  const result = { tool_call_id: "w1", content: "/a.md exists already.", is_error: true, status: "declined" };
+  const entries = [said(calls("w1", "write_file", { file_path: "/a.md", content: "x" })), gave(result)];
+  for (const tools of [{}, { w1: { name: "write_file", status: "declined", display_text: "Writing /a.md" } }]) {
+    await show(emptyState({ entries, tools } as never));
+    expect(one("tool-card").dataset.status).toBe("declined");
+    expect(one("tool-card").querySelector(".sagents-tool-word")!.textContent).toBe("Not done");
+    await open(one("tool-card"));
+    expect(one("tool-card").textContent).toContain("Result/a.md exists already.");
+    expect(el.querySelector(".sagents-result-error")).toBeNull();
+    leave();
+  }
+});
+
+test("where the notebook takes cells, the lines that go on with what was kept are put into one", async () => {
+  await show({ ...scenes.doubt!, kept: true });
+  model.fire("comm_live_update");
+  await settle();
+  one("lost").querySelector("button")!.click(); // a page without a notebook: nothing happens, and the lines stand there
+  expect(one("lost").textContent).toContain("go on with what was kept. Put them in a cell");
 });
 
 test("of a call in doubt whose tool is gone it is no advice to reject, which is not offered", async () => {
