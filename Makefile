@@ -122,8 +122,9 @@ clean:  ## Remove all that was built or installed here
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# What builds the editable install is in the lock too, so nothing is fetched beside it.
-$(ENV): $(LOCK) pyproject.toml hatch_build.py | $(BUNDLE) $(PY) $(UV)
+# What builds the editable install is in the lock too, so nothing is fetched beside it. It puts the
+# extension of JupyterLab where that looks for it, as a copy.
+$(ENV): $(LOCK) pyproject.toml hatch_build.py widgets/src/reopened.ts | $(BUNDLE) $(PY) $(UV)
 ifeq ($(ENVIRONMENT),.venv)
 	$(INSTALL) --require-hashes --requirements $(LOCK)
 	$(INSTALL) --no-deps --no-build-isolation --editable .
