@@ -105,6 +105,7 @@ class Completion:
             ("replay",): lambda: get_args(Mode),
             ("approve",): self._waiting,
             ("ask",): self._always_allowed,
+            ("serve",): lambda: ("off",),
         }
         found = takes.get(before[:2] if before[:1] == ("tools",) else before[:1])
         return typed, found() if found else ()
