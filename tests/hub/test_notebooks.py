@@ -93,16 +93,13 @@ def test_what_waits_already_can_be_approved(world: World) -> None:
     assert notebook.session.messages[-1].text == "Paid."
 
 
-def test_messages_that_wait_after_a_stop_wait_on_for_the_notebook(world: World) -> None:
-    notebook = Notebook(world, world.held("Done."), "And that.")
-    thread = notebook.show()
-    run = notebook.session.send("hi")
-    assert world.holds.wait(PATIENCE)
-    world.go_on.set()
-    run.result()
-    notebook.session.steer("later")  # nothing runs: the notebook keeps it for the next message
-    rest(thread)
-    assert [queued.message.text for queued in notebook.session.queued] == ["later"]
+def test_what_came_too_late_for_a_run_waits_for_the_next_as_in_the_notebook(world: World) -> None:
+    notebook = Notebook(world, "Done.", "And that.")
+    thread, session = notebook.show(), notebook.session
+    session.subscribe(lambda event: event.type == "agent_end" and session.steer("later"))
+    session.send("hi").result()
+    assert rest(thread) == "completed"
+    assert [queued.message.text for queued in session.queued] == ["later"]
 
 
 def test_what_is_said_here_while_it_runs_is_heard_after_that(world: World) -> None:
