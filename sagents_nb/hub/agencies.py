@@ -17,9 +17,15 @@ from ..store.database.schema import Tables
 from ..store.scope import owner_of
 from .vocabulary import RUN_PAUSED, STATUSES
 
+NOTEBOOK = "notebook"
+"""In what a thread keeps: the id of the agency of its notebook, where a kernel has it."""
+
+_OF_NOTEBOOK = f"{NOTEBOOK}-"  # the ids of others are hexadecimal
+_LONGEST_NAME = 100
+
 _NAME = kinds.Kind(
-    "text of 1 to 100 characters",
-    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= 100,
+    f"text of 1 to {_LONGEST_NAME} characters",
+    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= _LONGEST_NAME,
 )
 
 
@@ -40,6 +46,11 @@ class Agency(msgspec.Struct, frozen=True):
         """Whose its conversations are: an agency is the scope of what it has."""
         return ("agency", self.id)
 
+    @property
+    def is_notebook(self) -> bool:
+        """Whether its threads are the conversations of a notebook, which stay in no scope."""
+        return self.id.startswith(_OF_NOTEBOOK)
+
 
 def digest_of(token: str) -> str:
     """What is kept of a token: nobody can say from it what the token was."""
@@ -56,6 +67,27 @@ def create(connection: sql.Connection, tables: Tables, name: str | None) -> tupl
     if connection.execute(made.returning(tables.hub_agencies.c.id)).first() is None:
         raise NameTaken(f"There is an agency {name!r:.110} already; choose another name.")
     return agency, secret
+
+
+def id_of_notebook(name: str) -> str:
+    """The id of the agency of the notebook of that name."""
+    return _OF_NOTEBOOK + digest_of(name)[:16]
+
+
+def of_notebook(connection: sql.Connection, tables: Tables, name: str) -> Agency:
+    """The one of the notebook of that name, made if it is not there: the same each time.
+
+    Its secret is told to nobody; whoever has the hub's token can have another made.
+    """
+    id = id_of_notebook(name)
+    t, shown, number = tables.hub_agencies, name[:_LONGEST_NAME], 1
+    while (row := connection.execute(sql.select(t).where(t.c.id == id)).first()) is None:
+        secret = digest_of(secrets.token_urlsafe(32))
+        made = Agency(id, shown, secret, datetime.now(UTC))
+        connection.execute(insert_new(connection, t).values(msgspec.structs.asdict(made)))
+        number += 1  # another agency may have that name
+        shown = f"{name[: _LONGEST_NAME - 10]} ({number})"
+    return Agency(*row)
 
 
 def listed(connection: sql.Connection, tables: Tables) -> list[Agency]:
@@ -105,12 +137,21 @@ def delete(connection: sql.Connection, tables: Tables, agency: Agency) -> None:
         connection.execute(table.delete().where(column == agency.id))
 
 
+def is_of(tables: Tables, agency: Agency) -> sql.ColumnElement[bool]:
+    """Whether a conversation is the agency's: of its scope, or shown in it by a kernel."""
+    c = tables.conversations.c
+    if not agency.is_notebook:
+        return c.owner == owner_of(agency)
+    shown = sql.cast(c.metadata, sql.Text).contains(f'"{NOTEBOOK}":"{agency.id}"')
+    return sql.and_(c.owner == owner_of(None), shown)
+
+
 def conversations_of(
     connection: sql.Connection, tables: Tables, agency: Agency
 ) -> list[Conversation]:
     """Its conversations, the newest first."""
     t = tables.conversations
-    query = selected(tables, t.c.updated_at).where(t.c.owner == owner_of(agency))
+    query = selected(tables, t.c.updated_at).where(is_of(tables, agency))
     rows = connection.execute(query.order_by(t.c.created_at.desc(), t.c.id.desc()))
     return [conversation_of(row) for row in rows]
 
@@ -119,7 +160,8 @@ def cut_off(connection: sql.Connection, tables: Tables, agency: Agency) -> list[
     """Which of its threads were at work when their process ended, or wait for others of it.
 
     That is what was told last of a thread, and whether somebody still seems to have it: of what
-    happened just before a crash, nothing may have been told.
+    happened just before a crash, nothing may have been told. Conversations of notebooks are none:
+    they are gone on with in their kernels alone.
     """
     t, events, leases = tables.conversations, tables.hub_events, tables.leases
     last = (

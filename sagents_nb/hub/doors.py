@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import AgentError, Owned, StoreError
+from ..store.database import leases
 from ..store.database.leases import Owner
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
@@ -98,12 +99,36 @@ class Doors:
         row = self._database.run(lambda connection: connection.execute(query).first())
         return None if row is None else Door(*row)
 
+    def holder(self, thread_id: str) -> Owned | None:
+        """Who has a thread open elsewhere and can be asked for it, None if nobody does."""
+        database = self._database
+        owned = database.run(
+            lambda connection: leases.holder(connection, database.tables, database.owner, thread_id)
+        )
+        if owned is None or owned.owner == database.owner.text or self.of(owned.owner) is None:
+            return None
+        return owned
+
+    def reachable(self) -> set[str]:
+        """The threads that somebody has open who can be asked for them, here too."""
+        held, doors = self._database.tables.leases.c, self._database.tables.hub_doors.c
+        query = sql.select(held.conversation_id, held.owner).where(
+            held.conversation_id.in_(leases.held(self._database.tables)), held.owner == doors.owner
+        )
+        rows = self._database.run(lambda connection: connection.execute(query).all())
+        alive = {owner for _, owner in rows if _may_live(owner)}
+        return {id for id, owner in rows if owner in alive}
+
 
 def _open(connection: sql.Connection, tables: Tables, door: Door) -> None:
     t = tables.hub_doors
     for (owner,) in connection.execute(sql.select(t.c.owner)).all():  # of processes that ended
-        read = Owner.read(owner)
-        if read is None or read.lives() is False or owner == door.owner:
+        if not _may_live(owner) or owner == door.owner:
             connection.execute(t.delete().where(t.c.owner == owner))
     row = {"owner": door.owner, "address": door.address, "token": door.token}
     connection.execute(t.insert().values(opened_at=datetime.now(UTC), **row))
+
+
+def _may_live(owner: str) -> bool:
+    read = Owner.read(owner)
+    return read is not None and read.lives() is not False

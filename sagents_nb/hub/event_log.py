@@ -15,9 +15,8 @@ from ..errors import StoreError
 from ..runtime.thread import runtime
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
-from ..store.scope import owner_of
 from ..text import logger_of
-from .agencies import Agency
+from .agencies import Agency, is_of
 from .vocabulary import (
     ASKED,
     DELTA,
@@ -248,7 +247,7 @@ def _last_of(
         .limit(1)
         .scalar_subquery()
     )
-    mine = sql.and_(c.c.owner == owner_of(agency), t.c.seq == newest)
+    mine = sql.and_(is_of(tables, agency), t.c.seq == newest)
     rows = connection.execute(sql.select(t).join(c, c.c.id == t.c.conversation_id).where(mine))
     return [ThreadEvent(r.conversation_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
 
@@ -256,7 +255,7 @@ def _last_of(
 def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
     """What the threads have used that an agency has now."""
     t, c = tables.hub_events, tables.conversations
-    mine = c.c.owner == owner_of(agency)
+    mine = is_of(tables, agency)
     total = Spent(threads=connection.scalar(sql.select(sql.func.count()).where(mine)) or 0)
     answers = sql.select(t.c.data).join(c, c.c.id == t.c.conversation_id)
     for data in connection.scalars(answers.where(mine, t.c.type == MODEL_COMPLETED)):

@@ -27,16 +27,17 @@ from ..messages import Message
 from ..session import Session
 from ..store import ConversationStore
 from ..text import logger_of
-from . import agencies, blueprints, event_log, variables
+from . import agencies, blueprints, event_log, notebooks, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
 from .doors import Doors
 from .event_log import EventLog, Spent, Standing, ThreadEvent
+from .notebooks import KeptThread, NoKernel
 from .reports import Reports
 from .scheduler import Scheduler
 from .sub_agents import Task, links_of
 from .system import AgentSystem
-from .threads import Thread, ThreadRecord, missing, record_of
+from .threads import NotebookThread, Thread, ThreadRecord, is_id, missing, record_of
 from .variables import resolved
 from .vocabulary import SPAWNED
 
@@ -241,6 +242,8 @@ class Hub:
         [('guide', 0)]
         >>> hub.close()
         """
+        if agency.is_notebook:
+            return []
         kept = self._run(blueprints.listed, agency.id)
         return blueprints.merged(self.system.blueprints.values(), kept)
 
@@ -260,6 +263,7 @@ class Hub:
         (1, 'Be brief.')
         >>> hub.close()
         """
+        _refuse_notebook(agency)
 
         def save(connection: sql.Connection, tables: Any) -> KeptBlueprint:
             agencies.get(connection, tables, agency.id)  # it may be deleted by now
@@ -284,6 +288,7 @@ class Hub:
         [1, 0]
         >>> hub.close()
         """
+        _refuse_notebook(agency)
         found = self._run(blueprints.versions, agency.id, name)
         if name in self.system.blueprints:
             found.append(KeptBlueprint(self.system.blueprints[name]))
@@ -309,6 +314,7 @@ class Hub:
         self._run(blueprints.delete, agency.id, name)
 
     def _blueprint(self, agency: Agency, name: str) -> Blueprint:
+        _refuse_notebook(agency)
         kept = self._run(blueprints.find, agency.id, name)
         found = self.system.blueprints.get(name) if kept is None else kept.blueprint
         if found is None:
@@ -455,7 +461,25 @@ class Hub:
         {}
         >>> hub.close()
         """
-        return self._run(event_log.standings, agency)
+        found = self._run(event_log.standings, agency)
+        if not agency.is_notebook:
+            return found
+        here = self.doors.reachable()
+        return {
+            id: standing if id in here else notebooks.as_left(standing)
+            for id, standing in found.items()
+        }
+
+    def served(self) -> set[str]:
+        """The threads that a process has open now which can be asked for them, this one or another.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.served()
+        set()
+        >>> hub.close()
+        """
+        return self.doors.reachable()
 
     @kinds.checked
     def spent(self, agency: Agency) -> Spent:
@@ -471,7 +495,8 @@ class Hub:
         return self._run(event_log.spent, agency)
 
     def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
-        conversation = self.store.scoped(agency).find_conversation(id)
+        mine = self.store if agency.is_notebook else self.store.scoped(agency)
+        conversation = mine.find_conversation(id)
         return None if conversation is None else record_of(agency, conversation)
 
     def _record(self, agency: Agency, id: str) -> ThreadRecord:
@@ -505,7 +530,11 @@ class Hub:
     def _open(self, agency: Agency, id: str) -> Thread:
         """The thread, for whose turn it is."""
         live = self._live.get(id)
-        if live is not None and live.session.resting is not None:
+        if isinstance(live, NotebookThread):
+            if not live.is_gone and live.record.agency_id == agency.id:
+                return live
+            live = None
+        elif live is not None and live.session.resting is not None:
             live.close("it rests")  # another process may have gone on with it since
             live = None
         if live is None or live.is_gone:
@@ -527,6 +556,8 @@ class Hub:
         return live
 
     def _opened(self, record: ThreadRecord, agency: Agency) -> Thread:
+        if record.in_notebook:
+            raise self.doors.holder(record.id) or NoKernel()
         files = VirtualFilesystem(
             ("thread", record.id), [Mount(default=True, storage=self._files, debounce=0)]
         )
@@ -538,6 +569,8 @@ class Hub:
             filesystem=files,
             inactivity_timeout=RESTS_AFTER,
         )
+        session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
+        session.steering_mode = "all"
         log = EventLog(self.store.database, record.id)
         return Thread(
             record, session, log, partial(self._stopped, agency), partial(self._name, agency)
@@ -599,6 +632,11 @@ class Hub:
         {'city': 'Oslo'}
         >>> hub.close()
         """
+        if thread.record.in_notebook:
+            raise ConfigurationError(
+                "The agent of this thread is a notebook's; say there what its tools are told, as "
+                "tool_context."
+            )
         with self._turn(thread.record.id):
             both = {**thread.record.variables, **variables}
             record = msgspec.structs.replace(thread.record, variables=both)
@@ -627,8 +665,9 @@ class Hub:
     def delete_thread(self, agency: Agency, id: str) -> None:
         """Stop the thread ``id`` of the ``agency`` and delete all of it, its files too.
 
-        Raises :class:`~sagents_nb.errors.NotFound`, and :class:`~sagents_nb.errors.Owned` where
-        another process has it open.
+        A conversation of a notebook is only shown no more: all of it stays there. Raises
+        :class:`~sagents_nb.errors.NotFound`, and :class:`~sagents_nb.errors.Owned` where another
+        process has it open.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
         >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
@@ -639,6 +678,9 @@ class Hub:
         >>> hub.close()
         """
         with self._turn(id):
+            if self._record(agency, id).in_notebook:
+                self._withdraw(id)
+                return
             thread = self._open(agency, id)
             self.cancel(agency, thread)
             for path in thread.session.files.list():
@@ -647,6 +689,90 @@ class Hub:
             with self._lock:
                 self._live.pop(id, None)
             self.store.scoped(agency).delete_conversation(id)
+
+    # conversations of notebooks
+
+    @kinds.checked
+    def show(self, notebook: str, session: Session) -> Thread:
+        """Have a ``session`` of this process be a thread of the agency of that ``notebook``.
+
+        It is kept in this hub's store, for nobody's scope, and stays as it is: only its events are
+        kept as well, and who may ask this hub may ask it. The agency is made if it is not there.
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for a session that is not kept there,
+        and for an id that can stand in no address.
+
+        >>> import sagents_nb as sa
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!"]))
+        >>> session = sa.Session(agent, id="notebook-1", store=hub.store)
+        >>> _ = session.send("hi").result()
+        >>> thread = hub.show("trip.ipynb", session)
+        >>> hub.agency(thread.record.agency_id).name, thread.status
+        ('trip.ipynb', 'completed')
+        >>> session.close()
+        >>> hub.close()
+        """
+        if session.options.store is not self.store or session.scope is not None:
+            raise ConfigurationError(
+                f"{session.id!r:.110} is not kept where this hub looks; start it with that store, "
+                "and without a scope."
+            )
+        if not is_id(session.id):
+            raise ConfigurationError(
+                f"{session.id!r:.110} can be no address; choose a name of 1 to 100 letters, "
+                "digits, _ and -."
+            )
+        id = session.id
+        with self._turn(id):
+            live = self._live.get(id)
+            if live is not None:
+                if live.session is session and not live.is_gone:
+                    return live
+                live.close("it is shown anew")
+            shown = self._run(notebooks.show, notebook, id)
+            thread = NotebookThread(shown, session, EventLog(self.store.database, id))
+            with self._lock:
+                if not self._closed:
+                    self._live[id] = thread
+            if self._closed:
+                thread.close("the hub ends")
+                raise ConfigurationError("This hub is closed; make a new one.")
+            return thread
+
+    @kinds.checked
+    def kept(self, agency: Agency, id: str) -> KeptThread:
+        """What there is to be read of a conversation of a notebook that no kernel serves.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> import sagents_nb as sa
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agent = sa.Agent(sa.ScriptedModel(["Hello!"]))
+        >>> session = sa.Session(agent, id="notebook-1", store=hub.store)
+        >>> _ = session.send("hi").result()
+        >>> agency = hub.agency(hub.show("trip.ipynb", session).record.agency_id)
+        >>> session.close()
+        >>> hub.kept(agency, "notebook-1").state()["state"]["messages"][-1]["content"]
+        'Hello!'
+        >>> hub.close()
+        """
+        record = self._record(agency, id)
+        if not record.in_notebook:
+            raise missing(id)
+        return KeptThread(self.store, record)
+
+    def _withdraw(self, id: str) -> None:
+        """Show a conversation of a notebook no more; for whose turn it is."""
+        live = self._live.get(id)
+        if live is None and (owned := self.doors.holder(id)) is not None:
+            raise owned
+        self._run(notebooks.withdraw, id)
+        with self._lock:
+            self._live.pop(id, None)
+        if live is not None:
+            live.close("it is shown no more")
 
     # variables
 
@@ -667,6 +793,7 @@ class Hub:
         ['city']
         >>> hub.close()
         """
+        _refuse_notebook(agency)
         variables.check(changes, self.environment)
         self._run(variables.save, agency.id, changes)
 
@@ -852,6 +979,14 @@ class Hub:
         self._files.close()
         if self._own:
             self.store.close()
+
+
+def _refuse_notebook(agency: Agency) -> None:
+    """Raise ConfigurationError for an agency in which nothing begins but in its notebook."""
+    if agency.is_notebook:
+        raise ConfigurationError(
+            f"What {agency.name!r:.110} has begins in that notebook; choose another agency."
+        )
 
 
 def _no_blueprint(name: str) -> NotFound:

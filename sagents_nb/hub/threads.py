@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +30,7 @@ from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Run, Session
 from ..store.conversations import Conversation
-from .agencies import Agency, digest_of
+from .agencies import NOTEBOOK, Agency, digest_of
 from .blueprints import Blueprint, blueprint_of
 from .event_log import EventLog
 from .sub_agents import links_of
@@ -40,6 +41,7 @@ from .vocabulary import (
     REQUEST_ACCEPTED,
     RUN_CANCELED,
     RUN_PAUSED,
+    RUN_STARTED,
     SPAWNED,
     STATUSES,
     Told,
@@ -59,11 +61,20 @@ IDEMPOTENCY_KEY = "idempotency_key"
 MOST_TITLE = 80
 """Characters of a first message that are the title of its thread."""
 
+IN_NOTEBOOK = Blueprint("notebook", "What this agent is, its notebook says.")
+"""Stands for the kind of an agent that a kernel has; no agent is made of it."""
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _ROLES = ("user", "system")
 _MESSAGES = kinds.Kind(
     "a list of messages",
     lambda value: kinds.LIST.fits(value) and all(isinstance(each, Message) for each in value),
 )
+
+
+def is_id(text: str) -> bool:
+    """Whether it can stand for a thread in an address: 1 to 100 letters, digits, _ and -."""
+    return _ID.fullmatch(text) is not None
 
 
 class NothingWaits(NotRunning):
@@ -78,7 +89,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     told. ``parent`` is the thread that waits for its report, and the token that it reports with.
     ``attempts`` counts how often it was gone on with since the process ended last, without an end;
     ``schedule_run`` is the run of a schedule that it does. ``title`` is what it is about: by
-    default how the first message begins.
+    default how the first message begins. ``in_notebook`` are conversations of a notebook: a kernel
+    has their sessions and agents, and no hub opens them.
     """
 
     id: str
@@ -91,6 +103,7 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     schedule_run: str | None = None
     title: str = ""
+    in_notebook: bool = False
 
     @property
     def type(self) -> str:
@@ -99,6 +112,8 @@ class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def metadata(self) -> dict[str, Any]:
         """As its conversation keeps it."""
+        if self.in_notebook:
+            return {HUB: {NOTEBOOK: self.agency_id}}
         kept = {"blueprint": to_data(self.blueprint), "request": self.request}
         if self.parent is not None:
             kept["parent"] = self.parent
@@ -125,6 +140,17 @@ def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None
     kept = conversation.metadata.get(HUB)
     if not isinstance(kept, dict):
         return None
+    if agency.is_notebook:
+        if kept.get(NOTEBOOK) != agency.id:
+            return None
+        return ThreadRecord(
+            id=conversation.id,
+            agency_id=agency.id,
+            created_at=conversation.created_at,
+            blueprint=IN_NOTEBOOK,
+            title=conversation.title or conversation.id,
+            in_notebook=True,
+        )
     try:
         blueprint = blueprint_of(kept["blueprint"])
     except (ConfigurationError, TypeError, KeyError):
@@ -179,13 +205,15 @@ class Thread:
         }
         self._agent_due: Agent | None = None
         self._stopping: Run | None = None  # which somebody cancelled
-        session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
-        session.steering_mode = "all"
         self.was_cut_off = STATUSES.get(log.status or "") == "running"
         self.went_on = False
-        if untold := self._untold():
-            self.tell(untold)
-        session.subscribe(self._hear)
+        self._leave = runtime.call(self._listen)
+        log.wait()
+
+    def _listen(self) -> Callable[[], None]:
+        """On the runtime's loop: what follows what is told here is heard; gives the way out."""
+        self.log.append(self._untold())
+        return self.session.subscribe(self._hear)
 
     @kinds.safe_repr
     def __repr__(self) -> str:
@@ -233,7 +261,11 @@ class Thread:
             case AgentShutdown() if event.reason not in RESTS:
                 self.log.end()
             case StatusChanged(status="idle", previous="running") if self.session.queued:
-                runtime.loop.call_soon(self._hear_more)  # it was said when nothing more was heard
+                self._left_unheard()
+
+    def _left_unheard(self) -> None:
+        """Something was said when the run heard nothing more."""
+        runtime.loop.call_soon(self._hear_more)
 
     def _hear_more(self) -> None:
         """Have what was said be heard by a run, unless one is there to hear it."""
@@ -525,6 +557,53 @@ class Thread:
     def children(self) -> list[str]:
         """The ids of its children, in the order of the calls by which they began."""
         return [link["childThreadId"] for link in self._links()]
+
+
+class NotebookThread(Thread):
+    """A conversation of a notebook that is shown here: its session and agent are the kernel's.
+
+    They stay as the notebook has them, also when this is closed: that only shows them no more.
+    """
+
+    def __init__(self, record: ThreadRecord, session: Session, log: EventLog) -> None:
+        if session.resting is not None:
+            session.pause()  # any call wakes it
+        super().__init__(record, session, log, lambda thread: None, lambda thread, title: None)
+        self._unwatch = session.watch("hub")  # it does not rest: others would find it closed
+
+    def _untold(self) -> list[Told]:
+        """Also a run that is at work already."""
+        run, told = self.session.current_run, self.log.status
+        if run is None or self.session.status != "running":
+            return super()._untold()
+        self._translator.run_id = run.id
+        return [] if STATUSES.get(told or "") == "running" else [(RUN_STARTED, {"runId": run.id})]
+
+    def _left_unheard(self) -> None:
+        """It waits for the next message, as in the notebook."""
+
+    def _say(self, said: list[Message]) -> None:
+        if self.session.status == "interrupted":
+            if said:
+                self.session.steer(said)
+        elif said:
+            self.session.send(said)
+        elif self.session.status != "running":
+            self.session.proceed()
+
+    def cancel(self) -> None:
+        """Stop what it does as the notebook's own Stop would; what has ended stays as it is."""
+        with self._lock:
+            if self.status in ("running", "paused"):
+                self.session.stop()
+                self.log.wait()
+
+    def close(self, reason: str) -> None:
+        """Show it no more; the session goes on."""
+        self._leave()
+        self._unwatch()
+        runtime.call(self.log.end)
+        self.log.wait()
 
 
 def _decisions(

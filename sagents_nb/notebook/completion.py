@@ -106,6 +106,7 @@ class Completion:
             ("approve",): self._waiting,
             ("ask",): self._always_allowed,
             ("reset",): lambda: (YES,),
+            ("serve",): lambda: ("off",),
         }
         found = takes.get(before[:2] if before[:1] == ("tools",) else before[:1])
         return typed, found() if found else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -150,6 +151,8 @@ class Conversations:
         self._count = 0
         self._model_announced = False
         self._chosen: ChatModel | None = None  # before there is a conversation
+        self.on_change: Callable[[Session], None] | None = None
+        """Is told of each conversation that cells, or a fork, come to."""
         _of_shells[shell] = self
 
     def use(self, name: str) -> tuple[Session, bool]:
@@ -170,8 +173,16 @@ class Conversations:
             )
         sessions.add(value)  # by its id it is found again, also when another is current
         self.current = value
-        self.storage.keep(value.id, value.agent)
+        self._keep(value)
         return value, is_new
+
+    def _keep(self, session: Session) -> None:
+        self.storage.keep(session.id, session.agent)
+        self._changed(session)
+
+    def _changed(self, session: Session) -> None:
+        if self.on_change is not None:
+            self.on_change(session)
 
     def session_for(self, options: argparse.Namespace) -> Session:
         """The session that a ``%%agent`` line asks for, with its changes applied."""
@@ -198,7 +209,7 @@ class Conversations:
         if options.approve:  # the newer word counts
             session.ask_again(*names(options.approve))
         self.current = session
-        self.storage.keep(session.id, session.agent)
+        self._keep(session)
         return session
 
     def lost(self, error: StaleOwner) -> UsageError:
@@ -214,6 +225,7 @@ class Conversations:
         if not self._is_taken(id):
             raise UsageError(f"There is no conversation {id!r}; %agent list shows what there is.")
         self.current = self._start(self.agent(), id, take_over)
+        self._changed(self.current)
         return self.current
 
     def fork(self, session: Session, before: int | None) -> Session:
@@ -230,7 +242,7 @@ class Conversations:
         files = self.storage.options(name)["filesystem"] if own else None
         fork = session.fork(name, before=before, filesystem=files)
         sessions.add(fork)
-        self.storage.keep(fork.id, fork.agent)
+        self._keep(fork)
         return fork
 
     def save(self) -> str:

@@ -56,6 +56,7 @@ class Extension:
         self.conversations = Conversations(shell)
         self.completion = Completion(shell, self.conversations)
         self.face = NotebookFace(shell)
+        self.magics = AgentMagics(shell, self.conversations)
 
     def install(self) -> None:
         """Register the magics, the cell transformer and the display of sessions."""
@@ -63,7 +64,7 @@ class Extension:
         loop = getattr(getattr(self.shell, "kernel", None), "io_loop", None)
         if loop is not None:  # so that tools find the main thread in every cell
             main_thread.attach(loop.asyncio_loop)
-        self.shell.register_magics(AgentMagics(self.shell, self.conversations))
+        self.shell.register_magics(self.magics)
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         self.completion.install()
         put_on(self.face)
@@ -83,6 +84,7 @@ class Extension:
         if awaiting_cell in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.completion.remove()
+        self.magics.serving.end()
         take_off(self.face)
         unshare_names(self.shell.user_ns)
         forget_failures(self.shell)

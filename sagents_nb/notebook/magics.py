@@ -22,6 +22,7 @@ from .cell import show_run
 from .cell_options import OPTIONS, names, parse
 from .cells import unattended
 from .conversations import TAKE_OVER, YES, Conversations
+from .serving import Serving
 from .status_text import (
     Text,
     files_text,
@@ -53,6 +54,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent load ID            go on with one of them, also after a restart of the kernel; with
                           --take-over also if it is open elsewhere
 %agent save               see that this one is kept
+%agent serve [off]        have the notebook's conversations on a hub's page as well; off ends it
 %agent freeze             make its panels static, for a notebook that is given to others
 %agent export PATH        write it to a .md, .html or .ipynb file, with its files and costs
 %agent frame KIND         messages, tool_calls, todos, usage, files, decisions or events as a frame
@@ -84,7 +86,7 @@ COMMANDS = (
         "model",
         "panel",
     ),
-    *("reject", "replay", "reset", "save", "status", "todos", "tools", "usage", "use"),
+    *("reject", "replay", "reset", "save", "serve", "status", "todos", "tools", "usage", "use"),
 )
 
 ALONE = {
@@ -148,6 +150,7 @@ class AgentMagics(Magics):
     def __init__(self, shell: Any, conversations: Conversations) -> None:
         super().__init__(shell=shell)
         self.conversations = conversations
+        self.serving = Serving(shell, conversations)
 
     @line_cell_magic
     @no_var_expand
@@ -350,6 +353,11 @@ class AgentMagics(Magics):
 
     def _save(self, rest: str) -> Text:
         return Text(self.conversations.save())
+
+    def _serve(self, rest: str) -> Text:
+        if rest not in ("", "off"):
+            raise UsageError(f"%agent serve knows off, not {rest!r}.")
+        return Text(self.serving.end() if rest else self.serving.begin())
 
     def _freeze(self, rest: str) -> Text:
         session = self._session()

@@ -64,8 +64,16 @@ def live_fork(session: Session, before: int | None) -> tuple[Session, str]:
     return fork, f"sa.sessions.get({fork.id!r})"
 
 
-def answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork = live_fork) -> None:
+def answer(
+    session: Session,
+    request: dict[str, Any],
+    send: Reply,
+    fork: Fork = live_fork,
+    by: str = "user",
+) -> None:
     """Do what the page asks; a request that makes no sense is an error, never an exception.
+
+    What it decides is recorded as decided ``by`` that.
 
     A page asks again, with the same id, if it hears no answer. It gets the same answer, and
     nothing is done twice.
@@ -83,10 +91,10 @@ def answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork = 
         send = functools.partial(_answered, answers, id, send)
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
     if session.resting is None and not stored and kind != "fork" and not request.get("files"):
-        _answer(session, request, send, fork)
+        _answer(session, request, send, fork, by)
     else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
-        runtime.loop.run_in_executor(None, _answer, session, request, back, fork)
+        runtime.loop.run_in_executor(None, _answer, session, request, back, fork, by)
 
 
 def _answered(
@@ -96,7 +104,7 @@ def _answered(
     send(reply)
 
 
-def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork) -> None:
+def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork, by: str) -> None:
     kind, request_id = request.get("type"), request.get("id", "")
     try:
         if _too_deep(request_id):
@@ -105,6 +113,8 @@ def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork) 
         handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
         if kind == "fork":
             handler = functools.partial(_fork, fork)
+        if kind == "decide":
+            handler = functools.partial(_decide, by)
         if handler is None:
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
         reply = {"type": "reply", "id": request_id, **handler(session, request)}
@@ -294,7 +304,7 @@ def _model(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+def _decide(by: str, session: Session, request: dict[str, Any]) -> dict[str, Any]:
     decisions, digests = {}, {}
     interrupt = session.interrupt
     requests = () if interrupt is None else interrupt.action_requests
@@ -320,7 +330,7 @@ def _decide(session: Session, request: dict[str, Any]) -> dict[str, Any]:
             shown = defaults.get(tool_call_id, {})
             decision["arguments"] = {n: v for n, v in edited.items() if not _is_in(shown, n, v)}
         decisions[tool_call_id] = decision
-    session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by="user")
+    session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by=by)
     return {}
 
 
@@ -362,7 +372,6 @@ _HANDLERS = {
     "switch": _switch,
     "models": _models,
     "model": _model,
-    "decide": _decide,
     "cancel": _cancel,
     "read_entries": _read_entries,
     "read_result": _read_result,

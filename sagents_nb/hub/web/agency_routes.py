@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import msgspec
 
 from ...errors import SagentsError
@@ -56,8 +58,10 @@ def new_secret(call: Call) -> SecretReply:
     return SecretReply(secret=call.hub.new_secret(call.agency))
 
 
-def _seen(agency: Agency) -> dict[str, str]:
-    return {"id": agency.id, "name": agency.name, "created_at": agency.created_at.isoformat()}
+def _seen(agency: Agency) -> dict[str, Any]:
+    created_at = agency.created_at.isoformat()
+    said = {"id": agency.id, "name": agency.name, "created_at": created_at}
+    return {**said, "notebook": True} if agency.is_notebook else said
 
 
 def plugins(call: Call) -> PluginsReply:
@@ -115,9 +119,16 @@ def threads(call: Call) -> ThreadsReply:
     """Its threads."""
     agency = call.agency
     standings, unknown = call.hub.standings(agency), Standing()
+    served = call.hub.served() if agency.is_notebook else set()
+
+    def kernel(record: ThreadRecord) -> Literal["here", "away"] | None:
+        if not record.in_notebook:
+            return None
+        return "here" if record.id in served else "away"
+
     return ThreadsReply(
         agents=[
-            _thread(record, standings.get(record.id, unknown))
+            _thread(record, standings.get(record.id, unknown), kernel(record))
             for record in call.hub.threads(agency)
         ]
     )
@@ -177,7 +188,9 @@ def create_thread(call: Call) -> ThreadReply:
     return _thread(thread.record, Standing(status=thread.status))
 
 
-def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
+def _thread(
+    record: ThreadRecord, standing: Standing, kernel: Literal["here", "away"] | None = None
+) -> ThreadReply:
     parent = record.parent
     return msgspec.structs.replace(
         msgspec.convert(record.view(), ThreadReply),
@@ -187,4 +200,5 @@ def _thread(record: ThreadRecord, standing: Standing) -> ThreadReply:
         status=standing.status,
         reason=standing.reason,
         since=moment(standing.at),
+        kernel=kernel,
     )

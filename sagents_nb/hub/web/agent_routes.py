@@ -6,6 +6,7 @@ from ...errors import ConfigurationError, StaleApproval
 from ...files.paths import normalize
 from ...messages import Message
 from ..agencies import Agency
+from ..notebooks import NoKernel
 from ..threads import Thread
 from .bodies import EventsReply, Invocation, OkReply, RunReply, StateReply
 from .call import Call
@@ -33,7 +34,10 @@ def invoke_thread(call: Call, agency: Agency, thread: Thread, said: Invocation) 
 
 def state(call: Call) -> StateReply:
     """All that it is."""
-    return StateReply(**call.thread.state())
+    try:
+        return StateReply(**call.thread.state())
+    except NoKernel:
+        return StateReply(**call.hub.kept(call.agency, call.parameters["thread"]).state())
 
 
 def approve(call: Call) -> OkReply:

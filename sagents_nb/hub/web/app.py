@@ -37,6 +37,7 @@ from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
 from ..event_log import ThreadEvent
 from ..hub import Hub, TooManyRuns
+from ..notebooks import NoKernel
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
@@ -59,7 +60,7 @@ from .guard import (
 from .openapi import document
 from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
-from .stream import Stream
+from .stream import KeptStream, Stream
 
 if TYPE_CHECKING:
     from .mcp_tools import Exchange, ToolServers
@@ -106,7 +107,8 @@ class Codes:
 
     def new(self) -> str:
         """A further one."""
-        code = secrets.token_urlsafe(24)
+        # Of hexadecimal digits: where it is said, nothing takes it for a key and masks it.
+        code = secrets.token_hex(24)
         self._until[code] = time.monotonic() + CODE_SECONDS
         return code
 
@@ -327,7 +329,7 @@ class App:
                 stack.enter_context(self._room(call))
                 if found.route.path.endswith("/stream"):
                     loop = asyncio.get_running_loop()
-                    stream = await self._work(lambda: Stream(socket, call.thread, loop))
+                    stream = await self._work(_stream_of, socket, call, loop)
                     stack.callback(stream.end)
                     telling, hearing = stream.tell, stream.hear
                 else:
@@ -366,6 +368,16 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
     finally:
         working.cancel()
         left.cancel()
+
+
+def _stream_of(
+    socket: WebSocket, call: Call, loop: asyncio.AbstractEventLoop
+) -> Stream | KeptStream:
+    try:
+        return Stream(socket, call.thread, loop)
+    except NoKernel:
+        kept = call.hub.kept(call.agency, call.parameters["thread"])
+        return KeptStream(socket, kept.snapshot())
 
 
 def _subprotocol(socket: WebSocket) -> str | None:

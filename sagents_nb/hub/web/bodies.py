@@ -79,15 +79,16 @@ class NewAgency(Body):
     name: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
-class AgencyReply(Reply):
+class AgencyReply(Reply, kw_only=True, omit_defaults=True):
     """An agency."""
 
     id: str
     name: str
     created_at: str
+    notebook: bool = False
 
 
-class CreatedAgency(AgencyReply):
+class CreatedAgency(AgencyReply, kw_only=True):
     """A new one, with the secret that opens it: it is shown this once."""
 
     secret: str
@@ -164,7 +165,11 @@ class NewThread(Body):
 
 
 class ThreadReply(Reply, omit_defaults=True):
-    """A thread, without what was said in it: what it is about, and what it is, since when."""
+    """A thread, without what was said in it: what it is about, and what it is, since when.
+
+    Of a conversation of a notebook ``kernel`` is "here" where one serves it, else "away": it can
+    only be read then.
+    """
 
     id: str
     created_at: str
@@ -176,6 +181,7 @@ class ThreadReply(Reply, omit_defaults=True):
     status: str = ""
     reason: str | None = None
     since: str | None = None
+    kernel: Literal["here", "away"] | None = None
 
 
 class ThreadsReply(Reply):

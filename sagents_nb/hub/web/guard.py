@@ -155,7 +155,9 @@ class Guard:
             return Refusal(
                 403, "Pages of that origin may not use this hub; list it with --origin to allow it."
             )
-        if not origins and "cookie" in headers:
+        # A browser has one cookie for all ports: it sends Jupyter's along, and with what its page
+        # reads no origin, but the site, which is looked at next.
+        if not origins and "cookie" in headers and "sec-fetch-site" not in headers:
             return Refusal(403, "A request with a cookie has to say its origin.")
         site = headers.get("sec-fetch-site", ["none"])
         listed = bool(origins) and origins[0] in self.settings.origins

@@ -16,6 +16,7 @@ import msgspec
 from ...errors import ConfigurationError
 from ..dialects.agui import RunAgentInput
 from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
+from ..threads import is_id
 from . import agency_routes, agent_routes, agui_routes, chat_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
@@ -191,7 +192,12 @@ ROUTES: tuple[Route, ...] = (
         errors=(404, 429),
     ),
     Route(
-        *("DELETE", T, Needs.AGENCY, "Stop a thread, and delete all of it."),
+        *(
+            "DELETE",
+            T,
+            Needs.AGENCY,
+            "Stop a thread, and delete all of it.",
+        ),
         agent_routes.delete_thread,
         reply=OkReply,
         errors=(404, 409),
@@ -371,7 +377,6 @@ ROUTES: tuple[Route, ...] = (
     ),
 )
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _PATTERNS = [
     (re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]*)", re.escape(route.path))), route)
     for route in ROUTES
@@ -388,7 +393,7 @@ class Match(NamedTuple):
     @property
     def malformed(self) -> str | None:
         """The name of a parameter that can be nobody's id, if one is."""
-        found = (name for name, value in self.parameters.items() if not _ID.fullmatch(value))
+        found = (name for name, value in self.parameters.items() if not is_id(value))
         return next(found, None)
 
 

@@ -20,6 +20,7 @@ from ...panel.publisher import publisher_of
 from ...panel.requests import answer
 from ...runtime.thread import runtime
 from ...session import Session
+from ..event_log import ThreadEvent
 from ..threads import Thread
 
 MOST_WAITING = 256
@@ -46,11 +47,19 @@ class Stream:
         self._woken = asyncio.Event()
         self._publisher = publisher_of(thread.session)
         self._unwatch = thread.session.watch(f"page-{uuid.uuid4().hex[:12]}")
+        self._in_notebook = thread.record.in_notebook
+        if self._in_notebook:  # its session goes on when it is shown no more
+            runtime.call(thread.log.listen, self._hear_end)
 
     def end(self) -> None:
         """Tell that page nothing any more."""
         runtime.post(self._publisher.leave, self._tell)
+        runtime.post(self._thread.log.leave, self._hear_end)
         self._unwatch()
+
+    def _hear_end(self, event: ThreadEvent | None) -> None:
+        if event is None:
+            self._tell({"type": "closed"})
 
     def _tell(self, message: dict[str, Any]) -> None:
         """On the runtime's loop: a message is told at once, since it may change afterwards."""
@@ -95,7 +104,9 @@ class Stream:
                 have: Any = said.get("have")
                 self._hello(have if kinds.whole(0).fits(have) else 0)
             else:
-                runtime.post(answer, self._thread.session, said, self._tell, _no_fork)
+                # In a notebook it says who decided: somebody there, or here.
+                how = (_elsewhere, "hub") if self._in_notebook else (_no_fork,)
+                runtime.post(answer, self._thread.session, said, self._tell, *how)
 
     def _hello(self, have: int) -> None:
         runtime.post(self._publisher.hello, self._tell, have)
@@ -103,3 +114,28 @@ class Stream:
 
 def _no_fork(session: Session, before: int | None) -> tuple[Session, str]:
     raise ConfigurationError("A thread of a hub is not forked; make a new one of its kind.")
+
+
+def _elsewhere(session: Session, before: int | None) -> tuple[Session, str]:
+    raise ConfigurationError("A notebook's conversation is forked there: in its panel, by Fork.")
+
+
+class KeptStream:
+    """One page that looks at what is kept: it is told that, and that nothing can be asked."""
+
+    def __init__(self, socket: WebSocket, snapshot: dict[str, Any]) -> None:
+        self._socket = socket
+        self._snapshot = snapshot
+
+    def end(self) -> None:
+        """Nothing was told that would go on."""
+
+    async def tell(self) -> None:
+        """Send it, and that it is all."""
+        for message in (self._snapshot, {"type": "closed"}):
+            await self._socket.send_text(msgspec.json.encode(message).decode())
+
+    async def hear(self) -> None:
+        """Do nothing, until the page is gone."""
+        while (await self._socket.receive())["type"] != "websocket.disconnect":
+            pass

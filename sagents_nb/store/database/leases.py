@@ -249,6 +249,14 @@ def living(connection: sql.Connection, tables: Tables, conversation_id: str) -> 
     return held if held is not None and _is_held(held, now(connection)) else None
 
 
+def holder(
+    connection: sql.Connection, tables: Tables, me: Owner, conversation_id: str
+) -> Owned | None:
+    """Who has it in a session that lives, as the error that says so, or None."""
+    held = living(connection, tables, conversation_id)
+    return None if held is None else _owned(held, me)
+
+
 def release(
     connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
 ) -> None:

@@ -170,6 +170,18 @@ def test_the_page_needs_no_token_has_none_and_can_run_nothing_of_others(served: 
     assert "unsafe" not in policy
 
 
+def test_the_cookies_of_other_servers_of_this_machine_keep_nobody_out(served: Served) -> None:
+    """A browser sends Jupyter's to all ports, and reads of its own page say no origin."""
+    jupyters = {"Cookie": "_xsrf=2|dead", "Sec-Fetch-Site": "same-origin"}
+    for path in ("/", "/agencies", served.path(rest="/agents")):
+        assert served.client.get(path, headers=jupyters).status_code == 200
+    assert served.client.get("/", headers={**jupyters, "Sec-Fetch-Site": "none"}).status_code == 200
+    for refused in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}):
+        assert served.client.get("/agencies", headers={**jupyters, **refused}).status_code == 403
+    old = served.client.get("/agencies", headers={"Cookie": "_xsrf=2|dead"})
+    assert (old.status_code, "origin" in old.json()["error"]) == (403, True)
+
+
 def test_each_answer_says_that_it_is_for_nobody_else(served: Served) -> None:
     for path in ("/", "/healthz", "/agencies", "/nothing", "/openapi.json"):
         for client in (served.client, served.client_of(None)):

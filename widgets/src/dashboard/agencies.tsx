@@ -99,7 +99,11 @@ function Row({ agency, usage, waiting, onDelete }: { agency: Agency; usage: Usag
         <Ago at={agency.createdAt} />
       </td>
       <td class="hub-actions">
-        <Confirm label="Delete" of={agency.name} question={`Delete ${within(agency.name)}${all}?`} verb="Delete" onYes={onDelete} />
+        {agency.notebook ? (
+          <Confirm label="Take off" of={agency.name} question={`Take ${within(agency.name)} off this page? The notebook keeps all of it.`} verb="Take off" onYes={onDelete} />
+        ) : (
+          <Confirm label="Delete" of={agency.name} question={`Delete ${within(agency.name)}${all}?`} verb="Delete" onYes={onDelete} />
+        )}
       </td>
     </tr>
   );

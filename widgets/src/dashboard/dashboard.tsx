@@ -110,7 +110,7 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
 
 type InAgencyProps = { agency: Agency; place: Exclude<Place, { page: "agencies" }>; onChange: () => Promise<void> };
 
-function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
+function InAgency({ agency: { id, name, notebook = false }, place, onChange }: InAgencyProps) {
   const hub = useHub();
   const threads = useWatched(() => hub.threads(id), [hub, id], EVERY);
   const blueprints = useWatched(() => hub.blueprints(id), [hub, id], 5_000);
@@ -127,15 +127,17 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
       <aside class="hub-side" aria-label={name}>
         <section>
           <div class="hub-side-head">
-            <h2>Threads</h2>
-            <a class="sagents-button" href={addressOf({ page: "new", agency: id })} aria-current={place.page === "new" ? "page" : undefined}>
-              New
-            </a>
+            <h2>{notebook ? "Conversations" : "Threads"}</h2>
+            {!notebook && (
+              <a class="sagents-button" href={addressOf({ page: "new", agency: id })} aria-current={place.page === "new" ? "page" : undefined}>
+                New
+              </a>
+            )}
           </div>
           {threads.problem && <p class="hub-empty">{threads.problem.message}</p>}
           {threads.value && <ThreadTree agency={id} threads={threads.value} current={thread} />}
         </section>
-        <section>
+        <section hidden={notebook}>
           <div class="hub-side-head">
             <h2>Blueprints</h2>
             <a class="sagents-button" href={addressOf({ page: "blueprint", agency: id, name: "" })} aria-current={blueprint === "" ? "page" : undefined} aria-label="New blueprint">
@@ -145,7 +147,7 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
           {blueprints.problem && <p class="hub-empty">{blueprints.problem.message}</p>}
           {blueprints.value && <BlueprintList agency={id} blueprints={blueprints.value} current={blueprint} />}
         </section>
-        <section>
+        <section hidden={notebook}>
           <div class="hub-side-head">
             <h2>Schedules</h2>
             <a
@@ -162,7 +164,13 @@ function InAgency({ agency: { id, name }, place, onChange }: InAgencyProps) {
         </section>
       </aside>
       <main class="hub-main">
-        {place.page === "new" && <NewThread agency={id} name={name} blueprints={blueprints.value} onMade={() => void threads.again()} />}
+        {place.page === "new" && notebook && (
+          <div class="hub-page">
+            <h1>{name}</h1>
+            <p class="hub-empty">Conversations begin in the notebook. While its kernel serves them they are seen, answered, stopped and talked to here as well.</p>
+          </div>
+        )}
+        {place.page === "new" && !notebook && <NewThread agency={id} name={name} blueprints={blueprints.value} onMade={() => void threads.again()} />}
         {blueprint !== null && <BlueprintEditor key={blueprint} agency={id} name={blueprint} onChanged={blueprints.again} />}
         {place.page === "schedules" && <Schedules {...scheduling} />}
         {place.page === "schedule" && <OneSchedule key={place.schedule} id={place.schedule} {...scheduling} />}

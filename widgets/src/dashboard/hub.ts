@@ -3,7 +3,7 @@ import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { Socket } from "../socket";
 
-export type Agency = { id: string; name: string; createdAt: string };
+export type Agency = { id: string; name: string; createdAt: string; /** Whether it has the conversations of a notebook, and nothing else. */ notebook?: boolean };
 export type Thread = {
   id: string;
   agentType: string;
@@ -14,6 +14,8 @@ export type Thread = {
   /** Why it waits, or what went wrong. */
   reason?: string;
   since?: string;
+  /** Of a conversation of a notebook whether a kernel serves it: one that is "away" can only be read. */
+  kernel?: "here" | "away";
 };
 export type Blueprint = {
   name: string;

@@ -14,6 +14,9 @@ const MOST_KEPT = 4;
 
 const SOON = 200;
 
+/** Milliseconds after which it is looked whether a kernel serves again what it had served. */
+const AGAIN = 2_000;
+
 /** No cell is above a thread, and none waits for it. */
 const NO_CELL: Traits = { get: () => undefined as never, on() {}, off() {} };
 
@@ -43,10 +46,11 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   const hub = useHub();
   const thread = threads.find((each) => each.id === id);
   const waitsFor = thread?.reason === "subagent" ? threads.filter(({ parent, status = "" }) => parent?.threadId === id && ["running", "paused"].includes(status)) : [];
+  const [turn, setTurn] = useState(0);
   const { socket, store } = useMemo(() => {
     const socket = hub.socket(agency, id);
     return { socket, store: new Store(socket) };
-  }, [hub, agency, id]);
+  }, [hub, agency, id, turn]);
   useEffect(() => () => socket.end(), [socket]);
   const state = useStoreState(store);
   // The page need not ask by itself; the hub writes down a moment later what it has told.
@@ -54,6 +58,13 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
     const timer = setTimeout(onChange, SOON);
     return () => clearTimeout(timer);
   }, [state?.status, state?.interrupt?.id]);
+  // A kernel that has begun anew has the conversation again, and tells of it on another way.
+  const isBack = thread?.kernel === "here" && !store.open;
+  useEffect(() => {
+    if (!isBack) return;
+    const timer = setTimeout(() => setTurn(turn + 1), AGAIN);
+    return () => clearTimeout(timer);
+  }, [isBack, turn]);
   const closed = gone && !store.open;
   const remove = async () => {
     await hub.deleteThread(agency, id);
@@ -71,11 +82,21 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
           </a>
         )}
         <span class="hub-space" />
-        {thread && <Confirm label="Delete" of="this thread" question="Delete this thread, with its files?" verb="Delete" onYes={remove} />}
+        {thread?.kernel ? (
+          <Confirm label="Take off" of="this conversation" question="Take it off this page? Its notebook keeps all of it." verb="Take off" onYes={remove} />
+        ) : (
+          thread && <Confirm label="Delete" of="this thread" question="Delete this thread, with its files?" verb="Delete" onYes={remove} />
+        )}
       </div>
       {closed && (
         <p class="hub-notice" role="status" data-testid="deleted">
           This thread is not there any more. <a href={addressOf({ page: "new", agency })}>Begin a new one</a>
+        </p>
+      )}
+      {thread?.kernel === "away" && (
+        <p class="hub-notice" role="status" data-testid="kernel-away">
+          No kernel serves this conversation now, so it can only be read. To go on, open its notebook and run <code>%load_ext sagents_nb</code>, <code>%agent serve</code> and{" "}
+          <code>%agent load {id}</code>.
         </p>
       )}
       {waitsFor.length > 0 && (

@@ -29,7 +29,8 @@ const STATUSES: Record<string, [string, string]> = {
   canceled: ["cancelled", "Stopped"],
   error: ["error", "Failed"],
 };
-export function statusOf({ status = "registered", reason }: Thread): [string, string] {
+export function statusOf({ status = "registered", reason, kernel }: Thread): [string, string] {
+  if (kernel === "away") return ["closed", "Kernel away"];
   if (status !== "paused") return STATUSES[status] ?? ["idle", status];
   if (reason === "hitl") return ["interrupted", "Needs approval"];
   return reason === "subagent" ? ["running", "Waits for others"] : ["interrupted", "Paused"];

@@ -1,0 +1,120 @@
+"""Conversations of notebooks as threads: who shows them, and what is kept where no kernel does.
+
+Such a conversation stays what it is in the notebook's store: nobody's scope has it, and no hub
+opens it, since its agent, its tools and the variables that they work on are in the kernel alone.
+What makes it a thread is a word in its metadata, the agency of its notebook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+
+from ..agent import Agent
+from ..errors import AgentError, NotFound
+from ..models.base import ChatModel
+from ..panel.publisher import publisher_of
+from ..session import Session
+from ..state import State, restore_state
+from ..store import ConversationStore
+from ..store import conversations as rows
+from ..store.database.schema import Tables
+from ..store.scope import owner_of
+from . import agencies
+from .agencies import NOTEBOOK
+from .event_log import EventLog, Standing
+from .threads import HUB, ThreadRecord, record_of
+from .vocabulary import STATUSES, chats
+
+NO_KERNEL = "kernel"
+"""Why a run stands still that no kernel has: it goes on in one, and nowhere else."""
+
+
+class NoKernel(AgentError):
+    """A conversation of a notebook is to do something, and no kernel serves it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "No kernel serves this conversation now, so it can only be read; open its notebook and "
+            "say %agent serve there."
+        )
+
+
+def show(connection: sql.Connection, tables: Tables, notebook: str, id: str) -> ThreadRecord:
+    """Have a conversation be a thread of that notebook's agency, in whichever it was before."""
+    agency = agencies.of_notebook(connection, tables, notebook)
+    kept = rows.get(connection, tables, owner_of(None), id)
+    metadata = {**kept.metadata, HUB: {NOTEBOOK: agency.id}}
+    if metadata != kept.metadata:
+        _keep(connection, tables, id, metadata)
+    record = record_of(agency, msgspec.structs.replace(kept, metadata=metadata))
+    assert record is not None
+    return record
+
+
+def withdraw(connection: sql.Connection, tables: Tables, id: str) -> None:
+    """Have it be a conversation of its notebook alone."""
+    kept = rows.find(connection, tables, owner_of(None), id)
+    if kept is not None:
+        left = {name: value for name, value in kept.metadata.items() if name != HUB}
+        _keep(connection, tables, id, left)
+
+
+def _keep(connection: sql.Connection, tables: Tables, id: str, metadata: Mapping[str, Any]) -> None:
+    t = tables.conversations  # it does not go on by this, so that lists of it stay in their order
+    connection.execute(t.update().where(t.c.id == id).values(metadata=metadata))
+
+
+def as_left(standing: Standing) -> Standing:
+    """What a thread is that was told of so, and that no kernel has by now."""
+    if standing.status not in ("running", "paused"):
+        return standing
+    return Standing(status="paused", at=standing.at, reason=NO_KERNEL)
+
+
+class KeptThread:
+    """What there is to be read of a conversation that no kernel serves, by its ``record``.
+
+    Its files are the kernel's, and not here.
+    """
+
+    def __init__(self, store: ConversationStore, record: ThreadRecord) -> None:
+        self._store = store
+        self._record = record
+
+    def _state(self) -> State:
+        try:
+            return restore_state(self._store.load_agent_state(self._record.id))
+        except NotFound:
+            return State()  # nothing was said yet
+
+    def state(self) -> dict[str, Any]:
+        """All that it is, as :meth:`Thread.state <sagents_nb.hub.Thread.state>` says it."""
+        record, state = self._record, self._state()
+        log = EventLog(self._store.database, record.id)
+        standing = as_left(Standing(status=STATUSES.get(log.status or "", "registered")))
+        run = {"runId": log.run_id, "status": standing.status, "step": log.ticks}
+        return {
+            "state": {
+                "messages": chats(state.messages),
+                "tools": [],
+                "thread": record.view(),
+                "threadId": record.id,
+                "agentType": record.type,
+                "model": "",
+                "todos": [{"content": t.content, "status": t.status} for t in state.todos],
+            },
+            "run": run if standing.reason is None else {**run, "reason": standing.reason},
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """The last that a panel is told of it: see widgets/PROTOCOL.md."""
+        session = Session(Agent(ChatModel()), self._record.id, self._state())  # asks no model
+        try:
+            last: dict[str, Any] = msgspec.json.decode(publisher_of(session).shown.last())
+        finally:
+            session.close("it was read")
+        return last
