@@ -76,23 +76,31 @@ class Spent(msgspec.Struct, kw_only=True):
 Listener = Callable[[ThreadEvent | None], None]
 """Takes an event; None is the last, of a thread that is closed."""
 
+WhenKept = Callable[[Callable[[BaseException | None], object]], None]
+"""Has something called once what happened so far is safe: Session.when_kept."""
+
 
 class EventLog:
     """The events of thread ``thread_id``: what was told, and who is told what follows.
 
     ``last`` is the number of the last that was told, ``status`` the type of the last of
     :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
-    there were, and ``accepted`` has the keys of all requests. Its methods are for the runtime loop,
-    where listeners are called, too, but for :meth:`wait`.
+    there were, and ``accepted`` has the keys of all requests. All is kept, and told, once
+    ``when_kept`` says that the thread keeps what it tells of: nobody hears of a result that the
+    next process would not know. Its methods are for the runtime loop, where listeners are called,
+    too, but for :meth:`wait`.
     """
 
-    def __init__(self, database: Database, thread_id: str) -> None:
+    def __init__(
+        self, database: Database, thread_id: str, when_kept: WhenKept = lambda tell: tell(None)
+    ) -> None:
         self.thread_id = thread_id
         self._database = database
+        self._when_kept = when_kept
         self._listeners: list[Listener] = []
         self._due: list[Told] = []
         self._soon = False  # what is due is about to be written
-        self._writing: Future[int] | None = None  # one batch after the other, so none overtakes
+        self._writing: Future[None] | None = None  # one batch after the other, so none overtakes
         self._ended = False
         self.last = self.ticks = 0
         self.status: str | None = None
@@ -142,38 +150,51 @@ class EventLog:
             if writing.exception() is not None:
                 return
 
-    def _write(self) -> Future[int] | None:
+    def _write(self) -> Future[None] | None:
         """Write what is due, after what is written now; a future for that, None if all is kept."""
         self._soon = False
-        if self._writing is not None:
-            return self._writing
-        due, self._due = self._due, []
+        if self._writing is None and not self._due:
+            self._tell_end()
+        elif self._writing is None:
+            due, self._due = self._due, []
+            self._writing = written = Future()
+            self._when_kept(lambda _: self._insert(due, written))
+        return self._writing
+
+    def _insert(self, due: list[Told], written: Future[None]) -> None:
         kept = [each for each in due if each[0] != DELTA]
         at = datetime.now(UTC)
         if not kept:
+            self._writing = None
             self._tell(due, at, self.last)
-            self._tell_end()
-            return None
+            written.set_result(None)
+            self._write()
+            return
         rows = [
             {"conversation_id": self.thread_id, "type": type, "data": data, "at": at}
             for type, data in kept
         ]
         table = self._database.tables.hub_events
-        self._writing = writing = self._database.submit(
+        inserting = self._database.submit(
             lambda connection: _insert(connection, table, rows), about=self.thread_id
         )
-        writing.add_done_callback(lambda _: runtime.post(self._written, writing, due, at))
-        return writing
+        inserting.add_done_callback(
+            lambda _: runtime.post(self._inserted, inserting, due, at, written)
+        )
 
-    def _written(self, writing: Future[int], due: list[Told], at: datetime) -> None:
+    def _inserted(
+        self, inserting: Future[int], due: list[Told], at: datetime, written: Future[None]
+    ) -> None:
         self._writing = None
-        if (error := writing.exception()) is None:
-            self._tell(due, at, writing.result() - 1)
+        if (error := inserting.exception()) is None:
+            self._tell(due, at, inserting.result() - 1)
+            written.set_result(None)
             self._write()
         else:
             logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
             if isinstance(error, StoreError):  # else they never can be
                 self._due = [each for each in due if each[0] != DELTA] + self._due
+            written.set_exception(error)
             self._tell_end()
 
     def _tell(self, told: Sequence[Told], at: datetime, number: int) -> None:

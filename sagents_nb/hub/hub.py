@@ -538,7 +538,7 @@ class Hub:
             filesystem=files,
             inactivity_timeout=RESTS_AFTER,
         )
-        log = EventLog(self.store.database, record.id)
+        log = EventLog(self.store.database, record.id, session.when_kept)
         return Thread(
             record, session, log, partial(self._stopped, agency), partial(self._name, agency)
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from ...panel.publisher import publisher_of
 from ...panel.requests import answer
 from ...runtime.thread import runtime
 from ...session import Session
+from ..once_kept import OnceKept
 from ..threads import Thread
 
 MOST_WAITING = 256
@@ -45,6 +47,7 @@ class Stream:
         self._behind = False
         self._woken = asyncio.Event()
         self._publisher = publisher_of(thread.session)
+        self._once_kept = OnceKept(thread.session)
         self._unwatch = thread.session.watch(f"page-{uuid.uuid4().hex[:12]}")
 
     def end(self) -> None:
@@ -53,9 +56,9 @@ class Stream:
         self._unwatch()
 
     def _tell(self, message: dict[str, Any]) -> None:
-        """On the runtime's loop: a message is told at once, since it may change afterwards."""
-        frame = msgspec.json.encode(message)
-        self._loop.call_soon_threadsafe(self._take, message.get("type", ""), frame)
+        """On the runtime's loop: a message is read at once, since it may change afterwards."""
+        take = partial(self._take, message.get("type", ""), msgspec.json.encode(message))
+        self._once_kept.tell(partial(self._loop.call_soon_threadsafe, take))
 
     def _take(self, kind: str, frame: bytes) -> None:
         if len(self._waiting) >= MOST_WAITING or self._bytes + len(frame) > MOST_BYTES:
@@ -90,7 +93,8 @@ class Stream:
             except (msgspec.DecodeError, RecursionError, UnicodeError):
                 said = None
             if not isinstance(said, dict):
-                self._tell({"type": "error", "id": "", "message": "A frame is a JSON object."})
+                refusal = {"type": "error", "id": "", "message": "A frame is a JSON object."}
+                runtime.post(self._tell, refusal)
             elif said.get("type") == "hello":
                 have: Any = said.get("have")
                 self._hello(have if kinds.whole(0).fits(have) else 0)
