@@ -192,8 +192,8 @@ def run(call: Call) -> AgentRun:
         asked.thread_id,
         request=call.origin,
     )
-    if thread.status != "running":
-        call.check_runs()
+    if thread.status not in ("running", "paused"):
+        call.check_room()
     begun = AgentRun(thread, asked)
     try:
         begun.begin()
