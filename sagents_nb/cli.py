@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import sys
 from typing import Any
@@ -69,6 +70,15 @@ def main(arguments: list[str] | None = None) -> int:
     hub.add_argument(
         "--insecure", action="store_true", help="serve others, too, without TLS: behind a proxy"
     )
+    hub.add_argument(
+        "--events-kept", type=int, default=10_000, help="how many of what is told of each thread"
+    )
+    hub.add_argument(
+        "--log-level",
+        choices=["debug", "info", "warning"],
+        default="info",
+        help="what is logged to stderr: debug has each request",
+    )
     options = parser.parse_args(arguments)
     try:
         if options.command == "hub":
@@ -100,21 +110,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run_hub(options: argparse.Namespace) -> int:
     try:
-        from .hub.web.serving import serve
+        from .hub.web.serving import logged, serve
     except ImportError as error:
         raise ConfigurationError(
             f"The hub needs {error.name}: pip install 'sagents-nb[hub]'."
         ) from None
-    serve(
-        _system(options.system),
-        options.store,
-        host=options.host,
-        port=options.port,
-        token=_token(),
-        host_names=options.host_name,
-        origins=options.origin,
-        insecure=options.insecure,
-    )
+    with logged(getattr(logging, options.log_level.upper())):
+        serve(
+            _system(options.system),
+            options.store,
+            host=options.host,
+            port=options.port,
+            token=_token(),
+            host_names=options.host_name,
+            origins=options.origin,
+            insecure=options.insecure,
+            events_kept=options.events_kept,
+        )
     return 0
 
 

@@ -25,7 +25,8 @@ from ..store.database.schema import Tables
 from ..store.scope import owner_of
 from . import agencies
 from .agencies import NOTEBOOK
-from .event_log import EventLog, Standing
+from .event_log import EventLog
+from .standings import Standing
 from .threads import HUB, ThreadRecord, record_of
 from .vocabulary import STATUSES, chats
 

@@ -379,7 +379,7 @@ class Thread:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
             decisions = _decisions(waiting, approved, edits, answers, names)
             shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
-            self.session.decide(
+            self.decide(
                 decisions,
                 interrupt_id=interrupt_id or waiting.id,
                 digests=shown if digests is None else digests,

@@ -36,12 +36,14 @@ from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
 from ..event_log import ThreadEvent
-from ..hub import Hub, TooManyRuns
+from ..hub import Hub
+from ..limits import TooMany
 from ..notebooks import NoKernel
+from .access import Access
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
-from .call import Call, TooMany, problem
+from .call import Call, problem
 from .feed import Feed
 from .forwarding import forwarded, joined
 from .guard import (
@@ -60,7 +62,8 @@ from .guard import (
 from .openapi import document
 from .pages import PAGE, POLICY, asset
 from .routes import Match, Route
-from .stream import KeptStream, Stream
+from .sse import frame_of, streamed
+from .stream import Frame, KeptStream, Stream
 
 if TYPE_CHECKING:
     from .mcp_tools import Exchange, ToolServers
@@ -71,9 +74,6 @@ T = TypeVar("T")
 
 WORKERS = 16
 """Threads that wait for the store and for sessions, so that an answer means that it is kept."""
-
-HEARTBEAT = 15.0
-"""Seconds without an event after which a stream says that it is alive."""
 
 STALLED_SECONDS = 30.0
 """Without progress after which a client is let go of."""
@@ -87,7 +87,6 @@ _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (Owned, 409),
     (Busy, 409),
     (TooMany, 429),
-    (TooManyRuns, 429),
     (TooLarge, 413),
     (InvalidDecision, 400),
     (ConfigurationError, 400),
@@ -129,6 +128,7 @@ class App:
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
         self._sockets: Counter[str] = Counter()
         self._tools: ToolServers | None = None
+        hub.figures.gauge("sagents_hub_clients", "Clients that listen.", self._sockets.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -194,18 +194,22 @@ class App:
                 )
             return JSONResponse({"token": token})
         call = self._call(request, found, body)
-        is_stream = "text/event-stream" in call.headers.get("accept", "")
-        if route.live and is_stream and request.method == "GET":
-            stack.enter_context(self._room(call))  # refused before it begins
-            feed = await stack.enter_async_context(self._feed(call))
-            return StreamingResponse(_frames(feed), media_type="text/event-stream")
-        assert route.handle is not None
+        accepts = "text/event-stream" in call.headers.get("accept", "")
+        if route.tells is not None and accepts and request.method == "GET":
+            return await self._told(route, call, stack)
+        if route.handle is None:
+            stream = await stack.enter_async_context(self._stream(call))
+            stream.hello(since_of(call))
+            frame = await anext(stream.frames())
+            return Response(frame.data, media_type="application/json")
         if route.streams:
             stack.enter_context(self._room(call))
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
         reply = await self._work(route.handle, call)
+        if isinstance(reply, str):
+            return Response(reply, media_type=route.media)
         if isinstance(reply, Completion):
             return await self._completed(reply, request, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
@@ -239,6 +243,18 @@ class App:
             with contextlib.suppress(NotFound):  # which is told as a result
                 await self._work(self.hub.thread, agency, thread_id)
         return exchange
+
+    async def _told(
+        self, route: Route, call: Call, stack: contextlib.AsyncExitStack
+    ) -> StreamingResponse:
+        """What is told of a thread, as it happens."""
+        stack.enter_context(self._room(call))  # refused before it begins
+        if route.tells == "events":
+            feed = await stack.enter_async_context(self._feed(call))
+            return streamed(feed, _frame_of_event)
+        stream = await stack.enter_async_context(self._stream(call))
+        stream.hello(since_of(call))
+        return streamed(stream.frames(), _frame_of_message)
 
     async def _door(self, owned: Owned, scope: Scope) -> Door:
         """Where the process is asked that has a thread open; raises :class:`NoDoor`."""
@@ -321,17 +337,25 @@ class App:
         finally:
             feed.end()
 
+    @contextlib.asynccontextmanager
+    async def _stream(self, call: Call) -> AsyncIterator[Stream | KeptStream]:
+        """The thread of ``call``, as a page of a panel sees it."""
+        loop = asyncio.get_running_loop()
+        stream: Stream | KeptStream = await self._work(_stream_of, call, loop)
+        try:
+            yield stream
+        finally:
+            stream.end()
+
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
         assert found.route is not None
         async with contextlib.AsyncExitStack() as stack:
             try:
                 stack.enter_context(self._room(call))
-                if found.route.path.endswith("/stream"):
-                    loop = asyncio.get_running_loop()
-                    stream = await self._work(_stream_of, socket, call, loop)
-                    stack.callback(stream.end)
-                    telling, hearing = stream.tell, stream.hear
+                if found.route.tells == "panel":
+                    stream = await stack.enter_async_context(self._stream(call))
+                    telling, hearing = partial(stream.tell, socket), partial(stream.hear, socket)
                 else:
                     feed = await stack.enter_async_context(self._feed(call))
                     telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
@@ -370,14 +394,12 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
         left.cancel()
 
 
-def _stream_of(
-    socket: WebSocket, call: Call, loop: asyncio.AbstractEventLoop
-) -> Stream | KeptStream:
+def _stream_of(call: Call, loop: asyncio.AbstractEventLoop) -> Stream | KeptStream:
     try:
-        return Stream(socket, call.thread, loop)
+        return Stream(call.thread, loop, call.check_room)
     except NoKernel:
         kept = call.hub.kept(call.agency, call.parameters["thread"])
-        return KeptStream(socket, kept.snapshot())
+        return KeptStream(kept.snapshot())
 
 
 def _subprotocol(socket: WebSocket) -> str | None:
@@ -432,33 +454,12 @@ async def _hear(socket: WebSocket) -> None:
         pass
 
 
-async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
-    events = aiter(feed)
-    following = asyncio.ensure_future(anext(events))
-    try:
-        while True:
-            done, _ = await asyncio.wait({following}, timeout=HEARTBEAT)
-            if not done:
-                yield None
-                continue
-            try:
-                event = following.result()
-            except StopAsyncIteration:
-                return
-            following = asyncio.ensure_future(anext(events))
-            yield event
-    finally:
-        following.cancel()
+def _frame_of_event(event: ThreadEvent) -> bytes:
+    return frame_of(msgspec.json.encode(event), event.type, event.seq)
 
 
-async def _frames(feed: Feed) -> AsyncIterator[bytes]:
-    async for event in _with_heartbeat(feed):
-        yield b": alive\n\n" if event is None else _frame(event)
-
-
-def _frame(event: ThreadEvent) -> bytes:
-    data = msgspec.json.encode(event)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
+def _frame_of_message(frame: Frame) -> bytes:
+    return frame_of(frame.data, frame.kind, frame.seq)
 
 
 def _error(path: str, status: int, sentence: str) -> JSONResponse:
@@ -475,6 +476,11 @@ def _failure(error: Exception, path: str) -> JSONResponse:
     return _error(path, 500, "The hub failed at this; its log says why.")
 
 
-def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:
-    """The application of a ``hub``, behind its guard."""
-    return Guard(App(hub, settings, codes), hub, settings)
+def guarded(app: App) -> Access:
+    """The application behind its guard; each request is counted, and has its line of the log."""
+    return Access(Guard(app, app.hub, app.settings), app.hub)
+
+
+def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Access:
+    """The application of a ``hub``."""
+    return guarded(App(hub, settings, codes))

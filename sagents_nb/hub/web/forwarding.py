@@ -20,7 +20,7 @@ OF_A_PAGE = "x-sagents-page"
 """A header of what was forwarded: a page sent it, so that it approves only what it showed."""
 
 _PASSED_ON = (
-    *("content-type", "accept", "last-event-id", "user-agent"),
+    *("content-type", "accept", "last-event-id", "user-agent", "x-request-id"),
     *("mcp-protocol-version", "mcp-method", "mcp-name"),
 )
 _SECONDS = 30.0

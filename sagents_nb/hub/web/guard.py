@@ -22,7 +22,8 @@ from starlette.websockets import WebSocket
 from ...errors import SagentsError
 from ..agencies import digest_of, missing
 from ..hub import Hub
-from .call import Limits, problem
+from ..limits import Limits
+from .call import problem
 from .routes import Match, Needs, match
 
 Scope = MutableMapping[str, Any]
@@ -50,7 +51,9 @@ RECHECKED_AFTER = 5.0
 FORWARDED = "sagents.forwarded"
 """In the same: another hub sent it on, which had looked at who may."""
 
-_CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+"""Methods of requests that change something."""
+
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -231,7 +234,7 @@ class Guard:
                 f"The {found.malformed} in the address is no id: it has 1 to 100 letters, digits, "
                 "_ and -.",
             )
-        if scope.get("method") not in _CHANGES:
+        if scope.get("method") not in CHANGES:
             return None
         lengths = headers.get("content-length", [])
         length = int(lengths[0]) if len(lengths) == 1 else None  # the server sees that it is one

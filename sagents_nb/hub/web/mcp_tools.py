@@ -265,7 +265,7 @@ class ToolServer:
         else:  # what was said is said already; nobody else can have written the state
             asked = ToolArguments(thread_id=json.loads(parameters.request_state)["thread_id"])
         if asked.thread_id is None:
-            call.check_runs()
+            call.check_room()
             thread = hub.create_thread(agency, name, request=call.origin)
         else:
             thread = hub.thread(agency, asked.thread_id)
@@ -275,7 +275,7 @@ class ToolServer:
                     "go on with it by the tool of that name."
                 )
             if asked.message and thread.status not in ("running", "paused"):
-                call.check_runs()
+                call.check_room()
         read = partial(hub.events, agency, thread.record.id)
         turn = Turn(thread, Feed(thread, thread.log.last, read, loop))
         try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import math
 import os
 import secrets
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
@@ -18,11 +20,13 @@ import uvicorn
 from ... import kinds
 from ...errors import ConfigurationError
 from ..agencies import digest_of
+from ..event_log import EVENTS_KEPT
 from ..hub import Hub
+from ..limits import Limits
+from ..operations import LineFormat, line
 from ..system import AgentSystem
-from .app import App, Codes
-from .call import Limits
-from .guard import Guard, Settings
+from .app import App, Codes, guarded
+from .guard import Settings
 
 PORT = 8765
 DRAIN_SECONDS = 5.0
@@ -49,6 +53,7 @@ def serve(
     origins: Sequence[str] = (),
     insecure: bool = False,
     limits: Limits | None = None,
+    events_kept: int = EVENTS_KEPT,
     say: Callable[[str], object] = _print,
 ) -> None:
     """Serve agents of ``system`` over HTTP until the process is told to end (SIGINT, SIGTERM).
@@ -58,7 +63,8 @@ def serve(
     ``say``, with an address that opens its page; one that is given is not said. ``host_names`` are
     further names by which it is called, and ``origins`` pages elsewhere that may use it. Beyond
     this machine it is served without TLS only if that is asked for, with ``insecure``: put a proxy
-    before it. ``limits`` are how much it takes at once.
+    before it. ``limits`` are how much it takes at once, and ``events_kept`` how many events of each
+    thread stay.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a host that would need ``insecure``,
     a token that can be guessed, and a port that is taken.
@@ -78,7 +84,10 @@ def serve(
         limits=limits or Limits(),
     )
     codes = Codes(token)
-    with listening_socket(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
+    with (
+        listening_socket(host, port) as listening,
+        contextlib.closing(Hub(system, store, events_kept=events_kept)) as hub,
+    ):
 
         def begun() -> None:
             say(f"The hub is at {_address(listening)}")
@@ -88,9 +97,27 @@ def serve(
                 say(f"Its page, opened within a minute, needs no token: {page}")
 
         hub.doors.open(_address(listening, socket.gethostname()))
+        line(
+            "hub.began", address=_address(listening), pid=os.getpid(), version=version("sagents-nb")
+        )
         hub.recover()
         hub.scheduler.start()
         Server(App(hub, settings, codes), begun).run([listening])
+    line("hub.ended", pid=os.getpid())
+
+
+@contextlib.contextmanager
+def logged(level: int) -> Iterator[None]:
+    """Have what happens to a hub meanwhile logged to stderr, a line each; of all else warnings."""
+    handler, ours = logging.StreamHandler(), logging.getLogger(line.__module__)
+    handler.setFormatter(LineFormat())
+    logging.getLogger().addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        ours.setLevel(logging.NOTSET)
 
 
 class Server(uvicorn.Server):
@@ -103,7 +130,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: App, begun: Callable[[], object] = lambda: None) -> None:
         config = uvicorn.Config(
-            Guard(app, app.hub, app.settings),
+            guarded(app),
+            access_log=False,
             ws="websockets-sansio",
             ws_max_size=app.settings.limits.body_bytes,
             lifespan="on",
@@ -116,6 +144,7 @@ class Server(uvicorn.Server):
         self._app = app
         self._begun = begun
         self._until = math.inf
+        self._told = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -130,10 +159,12 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether it is time to go."""
-        if self._app.draining and (
-            time.monotonic() >= self._until or not self._app.hub.active_runs()
-        ):
-            self.should_exit = True
+        if self._app.draining:
+            active = self._app.hub.active_runs()
+            if not self._told:  # not in a handler of a signal, which may have cut a line off
+                self._told = True
+                line("hub.ends", active=active)
+            self.should_exit = time.monotonic() >= self._until or not active
         return await super().on_tick(counter)
 
 

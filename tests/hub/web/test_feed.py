@@ -22,7 +22,7 @@ import sagents_nb as sa
 from sagents_nb.errors import NotFound
 from sagents_nb.hub import AgentSystem, Blueprint
 from sagents_nb.hub.event_log import ThreadEvent
-from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.limits import Limits
 from sagents_nb.hub.web.feed import Feed
 from tests.hub.web.served import (
     TOKEN,
