@@ -64,11 +64,6 @@ class JupyterServer(Server):
         """Where its hub keeps everything."""
         return self.root / ".sagents" / "hub.db"
 
-    def hub_processes(self) -> list[int]:
-        """The processes that it has begun for the hub."""
-        begun = [pid for pid in processes() if _parent(pid) == self.pid]
-        return [pid for pid in begun if b"--jupyter" in command_of(pid)]
-
     def client(self, **headers: str) -> httpx2.Client:
         """A script's, with Jupyter's token, at the hub."""
         given = {"Authorization": f"token {self.token}", **headers}
@@ -99,6 +94,12 @@ class JupyterServer(Server):
 def processes() -> list[int]:
     """All that there are."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def hub_processes(jupyter: Server) -> list[int]:
+    """Those that it has begun for the hub."""
+    begun = [pid for pid in processes() if _parent(pid) == jupyter.pid]
+    return [pid for pid in begun if b"--jupyter" in command_of(pid)]
 
 
 def command_of(pid: int) -> bytes:

@@ -15,7 +15,14 @@ import pytest
 
 from sagents_nb.hub.web.app import Codes
 from sagents_nb.hub.web.routes import ROUTES, Route
-from tests.hub.web.jupyter import BASE, JupyterServer, command_of, environment_of, processes
+from tests.hub.web.jupyter import (
+    BASE,
+    JupyterServer,
+    command_of,
+    environment_of,
+    hub_processes,
+    processes,
+)
 from tests.hub.web.served import Answer, kept
 from tests.hub.web.test_routes import BODIES, HTTP, NOTHING_WAITS, SSE, WS
 from tests.talking import until
@@ -217,7 +224,7 @@ def test_no_token_and_no_cookie_is_where_others_could_read_it(jupyter: JupyterSe
     cookie = walk.cookies[walk.names["own"]]
     (row,) = (rows for name, rows in kept(jupyter.hub_store).items() if name.endswith("hub_doors"))
     door = next(value for value in row[0] if len(str(value)) == 43)
-    (hub,) = jupyter.hub_processes()
+    (hub,) = hub_processes(jupyter)
     own = [("Host", walk.names["own"]), ("Origin", f"http://{walk.names['own']}")]
     shown = [("Cookie", cookie), ("Referer", f"http://localhost/lab?token={jupyter.token}")]
     answers = []
@@ -271,11 +278,11 @@ def test_a_hub_that_is_killed_is_begun_anew_and_ends_with_jupyter(jupyter: Jupyt
     """The last of this file: there is no Jupyter afterwards."""
     with jupyter.client() as script:
         agency = script.post("/agencies", json={}).json()["id"]
-        (first,) = jupyter.hub_processes()
+        (first,) = hub_processes(jupyter)
         os.kill(first, signal.SIGKILL)
-        until(lambda: jupyter.hub_processes() not in ([], [first]))
+        until(lambda: hub_processes(jupyter) not in ([], [first]))
         until(lambda: script.get("/agencies").status_code == 200)
         assert script.get("/agencies").json()["agencies"][0]["id"] == agency
-    (second,) = jupyter.hub_processes()
+    (second,) = hub_processes(jupyter)
     jupyter.kill()
     until(lambda: not command_of(second))
