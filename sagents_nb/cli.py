@@ -22,7 +22,7 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
-from .store.own_folder import make_own_folder
+from .store.own_folder import own_store
 from .text import said_by, whole
 from .transcript import one_line, visible
 
@@ -124,7 +124,7 @@ def _run_hub_of_jupyter(place: Path) -> int:
         serving = _serving()
         # A tile has no arguments.
         system = _system(os.environ.get("SAGENTS_HUB_SYSTEM") or None)
-        store = os.environ.get("SAGENTS_HUB_STORE") or make_own_folder() / "hub.db"
+        store = os.environ.get("SAGENTS_HUB_STORE") or own_store()
         serving.serve_jupyter(system, store, place)
     except Exception as error:  # who looks at a tab does not see the log
         from .hub.jupyter import tell_why_not

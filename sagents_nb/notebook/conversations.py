@@ -17,7 +17,7 @@ from ..models.base import ChatModel
 from ..models.resolve import default_model, resolve_model
 from ..serialization import to_data
 from ..session import Session, sessions
-from ..store.own_folder import OWN_FOLDER, make_own_folder
+from ..store.own_folder import OWN_FOLDER, own_store
 from ..tools import Tool, as_tool
 from .cell_options import names
 from .cells import unattended
@@ -112,7 +112,7 @@ def _sees_notebook(agent: Agent) -> bool:
 def _open_store() -> Any:
     from ..store import ConversationStore
 
-    return ConversationStore(make_own_folder() / "agents.db")
+    return ConversationStore(own_store())
 
 
 _of_shells: WeakKeyDictionary[Any, Conversations] = WeakKeyDictionary()

@@ -7,10 +7,10 @@ from pathlib import Path
 OWN_FOLDER = Path(".sagents")
 
 
-def make_own_folder() -> Path:
-    """The folder, for this user only, made where it is not there yet."""
+def own_store() -> Path:
+    """The file of its store; the folder is made, for this user only, where it is not there yet."""
     if not OWN_FOLDER.exists():
         OWN_FOLDER.mkdir(mode=0o700, exist_ok=True)
         # Conversations may hold what belongs in no repository.
         (OWN_FOLDER / ".gitignore").write_text("*\n")
-    return OWN_FOLDER
+    return OWN_FOLDER / "agents.db"

@@ -62,7 +62,7 @@ class JupyterServer(Server):
     @property
     def hub_store(self) -> Path:
         """Where its hub keeps everything."""
-        return self.root / ".sagents" / "hub.db"
+        return self.root / ".sagents" / "agents.db"
 
     def client(self, **headers: str) -> httpx2.Client:
         """A script's, with Jupyter's token, at the hub."""
