@@ -24,7 +24,7 @@ from tests.hub.web.jupyter import (
     processes,
 )
 from tests.hub.web.served import Answer, kept
-from tests.hub.web.test_routes import BODIES, HTTP, NOTHING_WAITS, SSE, WS
+from tests.hub.web.test_routes import BODIES, HTTP, REFUSED, SSE, WS
 from tests.talking import until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -138,11 +138,15 @@ class Walk:
             headers.append(("Content-Type", "application/json"))
         if cell.way == SSE:
             headers.append(("Accept", "text/event-stream"))
+        if route.kind == "mcp":
+            headers.append(("Accept", "application/json, text/event-stream"))
         place = route.path.format(**self.made | fresh).lstrip("/")
         return self.jupyter.ask(method, f"sagents/{place}", *headers, body=body)
 
     def fresh(self, route: Route) -> dict[str, str]:
         """What a request that gets through may delete."""
+        if route.kind == "mcp":
+            return {}
         if route.method != "DELETE" and not route.path.endswith("/secret"):
             return {}
         with self.jupyter.client() as script:
@@ -171,7 +175,9 @@ class Walk:
         elif cell.route.path == "/auth/exchange":
             right = answer.status == 401
         else:
-            status = 400 if cell.route.path in NOTHING_WAITS else cell.route.status
+            of_no_agency = cell.route.path == "/mcp"
+            refused = of_no_agency or (cell.route.method, cell.route.path) in REFUSED
+            status = 400 if refused else cell.route.status
             right = answer.status == status
         return None if right else f"{cell}: {answer}"
 
