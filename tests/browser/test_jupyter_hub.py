@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FrameLocator, expect
 
+from tests.browser.dashboard import AGENTS
 from tests.browser.servers import LabWithHub
 from tests.browser.test_accessibility import AXE, faults
-from tests.browser.test_dashboard import AGENTS
 from tests.browser.windows import HostPage, new_context
 from tests.hub.web.jupyter import hub_processes
 
