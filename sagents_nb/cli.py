@@ -10,6 +10,8 @@ import importlib.util
 import logging
 import os
 import sys
+import traceback
+from pathlib import Path
 from typing import Any
 
 from . import __version__, kinds
@@ -21,6 +23,7 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
+from .store.own_folder import own_store
 from .text import said_by, whole
 from .transcript import one_line, visible
 
@@ -79,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
         default="info",
         help="what is logged to stderr: debug has each request",
     )
+    hub.add_argument("--jupyter", help=argparse.SUPPRESS)  # said by hub/jupyter.py
     options = parser.parse_args(arguments)
     try:
         if options.command == "hub":
@@ -109,14 +113,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run_hub(options: argparse.Namespace) -> int:
-    try:
-        from .hub.web.serving import logged, serve
-    except ImportError as error:
-        raise ConfigurationError(
-            f"The hub needs {error.name}: pip install 'sagents-nb[hub]'."
-        ) from None
-    with logged(getattr(logging, options.log_level.upper())):
-        serve(
+    level = getattr(logging, options.log_level.upper())
+    if options.jupyter is not None:
+        return _run_hub_of_jupyter(Path(options.jupyter), level)
+    serving = _serving()
+    with serving.logged(level):
+        serving.serve(
             _system(options.system),
             options.store,
             host=options.host,
@@ -128,6 +130,34 @@ def _run_hub(options: argparse.Namespace) -> int:
             events_kept=options.events_kept,
         )
     return 0
+
+
+def _run_hub_of_jupyter(place: Path, level: int) -> int:
+    """Always 1: Jupyter begins another one in its place, while it lives."""
+    try:
+        serving = _serving()
+        # A tile has no arguments.
+        system = _system(os.environ.get("SAGENTS_HUB_SYSTEM") or None)
+        store = os.environ.get("SAGENTS_HUB_STORE") or own_store()
+        with serving.logged(level):
+            serving.serve_jupyter(system, store, place)
+    except Exception as error:  # who looks at a tab does not see the log
+        from .hub.jupyter import tell_why_not
+
+        traceback.print_exc()
+        why = str(error) if isinstance(error, SagentsError) else said_by(error)
+        tell_why_not(f"The hub could not begin: {why}", place)
+    return 1
+
+
+def _serving() -> Any:
+    try:
+        from .hub.web import serving
+    except ImportError as error:
+        raise ConfigurationError(
+            f"The hub needs {error.name}: pip install 'sagents-nb[hub]'."
+        ) from None
+    return serving
 
 
 def _system(place: str | None) -> Any:

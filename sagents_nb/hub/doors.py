@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import secrets
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -22,7 +23,10 @@ _SECONDS = 30.0
 
 
 class Door(msgspec.Struct, frozen=True):
-    """One process: its ``address``, such as "http://127.0.0.1:8765", and the token for others."""
+    """One process: its ``address``, and the token for others.
+
+    It is such as "http://127.0.0.1:8765", or "unix:/run/user/1000/hub", a socket of the same user.
+    """
 
     owner: str
     address: str
@@ -31,7 +35,13 @@ class Door(msgspec.Struct, frozen=True):
     @property
     def host(self) -> str:
         """The name and the port of its address."""
-        return urlsplit(self.address).netloc.lower()
+        return urlsplit(self.address).netloc.lower() or "localhost"
+
+    @property
+    def path(self) -> str | None:
+        """Where its socket lies in the file system, None where it is an address of a network."""
+        parts = urlsplit(self.address)
+        return parts.path if parts.scheme == "unix" else None
 
     def ask(
         self,
@@ -41,8 +51,8 @@ class Door(msgspec.Struct, frozen=True):
         body: bytes = b"",
     ) -> http.client.HTTPResponse:
         """What that process answers; for no event loop. Raises :class:`Unreachable`."""
-        parts = urlsplit(self.address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+        connection = _Connection(self.host, timeout=_SECONDS)
+        connection.path = self.path
         given = {**headers, "Authorization": f"Bearer {self.token}"}
         try:
             connection.request(method, target, body or None, given)
@@ -50,6 +60,20 @@ class Door(msgspec.Struct, frozen=True):
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable() from error
+
+
+class _Connection(http.client.HTTPConnection):
+    """One that may be by a socket in the file system."""
+
+    path: str | None = None
+
+    def connect(self) -> None:
+        if self.path is None:
+            super().connect()
+            return
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
 class Unreachable(StoreError):

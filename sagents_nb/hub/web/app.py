@@ -60,7 +60,7 @@ from .guard import (
     deny,
 )
 from .openapi import document
-from .pages import PAGE, POLICY, asset
+from .pages import asset, page
 from .routes import Match, Route
 from .sse import frame_of, streamed
 from .stream import Frame, KeptStream, Stream
@@ -172,7 +172,8 @@ class App:
         """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             if route.path == "/":
-                return Response(PAGE, media_type="text/html", headers=POLICY)
+                text, policy = page(behind_jupyter=self.settings.behind_jupyter)
+                return Response(text, media_type="text/html", headers=policy)
             content, kind = asset(route.path.rpartition("/")[2])
             return Response(content, media_type=kind)
         if self.draining and (route.method != "GET" or route.path == "/healthz"):

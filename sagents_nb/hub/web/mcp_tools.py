@@ -302,9 +302,12 @@ class ToolServer:
             return await session.elicit_form(params.message, params.requested_schema, request_id)
 
         shown = {"Authorization": f"Bearer {door.token}"}
-        async with httpx2.AsyncClient(headers=shown, timeout=None, trust_env=False) as http:
+        way = None if door.path is None else httpx2.AsyncHTTPTransport(uds=door.path)
+        async with httpx2.AsyncClient(
+            headers=shown, timeout=None, trust_env=False, transport=way
+        ) as http:
             over = streamable_http_client(
-                f"{door.address}/agency/{self._agency_id}/mcp", http_client=http
+                f"http://{door.host}/agency/{self._agency_id}/mcp", http_client=http
             )
             asks = ask if _can_be_asked(context) else None
             async with Client(over, mode=LATEST_MODERN_VERSION, elicitation_callback=asks) as there:

@@ -8,7 +8,9 @@ import logging
 import math
 import os
 import secrets
+import signal
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
@@ -120,15 +122,39 @@ def logged(level: int) -> Iterator[None]:
         ours.setLevel(logging.NOTSET)
 
 
+@kinds.checked(store=kinds.PATH, place=kinds.PATH)
+def serve_jupyter(system: AgentSystem, store: str | Path, place: str | Path) -> None:
+    """Serve agents of ``system`` to the Jupyter server that began this process, while that lives.
+
+    ``place`` is that of the socket, in a folder that nobody else may enter: who comes by it needs
+    no token, since Jupyter asked for its own. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` where others may enter that folder.
+    """
+    jupyter = os.getppid()
+    with contextlib.suppress(PermissionError):
+        os.setsid()  # a Ctrl+C in the terminal is Jupyter's to understand: it may go on
+    settings = Settings(token=digest_of(secrets.token_urlsafe(32)), behind_jupyter=True)
+    with socket_file(Path(place)) as listening, contextlib.closing(Hub(system, store)) as hub:
+        hub.doors.open(f"unix:{place}")
+        hub.recover()
+        hub.scheduler.start()
+        Server(App(hub, settings), lasts=lambda: os.getppid() == jupyter).run([listening])
+
+
 class Server(uvicorn.Server):
-    """Serves ``app`` behind its guard; ``begun`` is called once it does.
+    """Serves ``app`` behind its guard, while it ``lasts``; ``begun`` is called once it does.
 
     A signal has it take no new work, let runs end for a moment and return; a second one does not
     wait. uvicorn's own raises the signal again, which would end the process before the hub is
     closed.
     """
 
-    def __init__(self, app: App, begun: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: App,
+        begun: Callable[[], object] = lambda: None,
+        lasts: Callable[[], bool] = lambda: True,
+    ) -> None:
         config = uvicorn.Config(
             guarded(app),
             access_log=False,
@@ -143,6 +169,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._begun = begun
+        self._lasts = lasts
         self._until = math.inf
         self._told = False
 
@@ -159,6 +186,8 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether it is time to go."""
+        if not self._app.draining and not self._lasts():
+            self.handle_exit(signal.SIGTERM, None)
         if self._app.draining:
             active = self._app.hub.active_runs()
             if not self._told:  # not in a handler of a signal, which may have cut a line off
@@ -192,6 +221,27 @@ def listening_socket(host: str, port: int) -> socket.socket:
             "with --port."
         ) from None
     return made
+
+
+@contextlib.contextmanager
+def socket_file(place: Path) -> Iterator[socket.socket]:
+    """A socket at ``place``, for this user only; it is removed at the end.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` where others may enter its folder: of a
+    socket itself not each system asks who may.
+    """
+    folder = place.parent
+    found = folder.stat()
+    if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid():
+        raise ConfigurationError(f"Others may enter {folder}; chmod 700 it first.")
+    place.unlink(missing_ok=True)  # of a process that was killed
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
+        made.bind(str(place))
+        place.chmod(0o600)
+        try:
+            yield made
+        finally:
+            place.unlink(missing_ok=True)
 
 
 def _is_loopback(host: str) -> bool:
