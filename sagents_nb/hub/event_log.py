@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError
 from ..runtime.thread import runtime
+from ..store.database import leases
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
 from ..store.scope import owner_of
@@ -22,8 +23,10 @@ from .vocabulary import (
     ASKED,
     DELTA,
     MODEL_COMPLETED,
+    REPORTED,
     REQUEST_ACCEPTED,
     RUN_TICK,
+    SPAWNED,
     STATUSES,
     Told,
 )
@@ -82,8 +85,10 @@ class EventLog:
 
     ``last`` is the number of the last that was told, ``status`` the type of the last of
     :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
-    there were, and ``accepted`` has the keys of all requests. Its methods are for the runtime loop,
-    where listeners are called, too, but for :meth:`wait`.
+    there were, ``accepted`` has the keys of all requests, and ``unreported`` the children of which
+    no report was told, by the calls that began them. Nothing is kept, or told, any more
+    once another process has had the thread. Its methods are for the runtime loop, where listeners
+    are called, too, but for :meth:`wait`.
     """
 
     def __init__(self, database: Database, thread_id: str) -> None:
@@ -98,9 +103,12 @@ class EventLog:
         self.status: str | None = None
         self.run_id = ""
         self.accepted: set[str] = set()
+        self.unreported: dict[str, str] = {}
+        self._epoch = 0  # in which the thread is this process's, or was last
         database.run(self._begin, about=thread_id)
 
     def _begin(self, connection: sql.Connection) -> None:
+        self.check(connection)
         t = self._database.tables.hub_events
         mine = t.c.conversation_id == self.thread_id
         self.last = connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0
@@ -111,6 +119,24 @@ class EventLog:
             self.run_id, self.ticks = data["runId"], data["step"] + 1
         accepted = sql.select(t.c.data).where(mine, t.c.type == REQUEST_ACCEPTED)
         self.accepted = {data["idempotencyKey"] for data in connection.scalars(accepted)}
+        of_children = sql.select(t.c.type, t.c.data).where(mine, t.c.type.in_((SPAWNED, REPORTED)))
+        told = connection.execute(of_children).all()
+        reported = {row.data["childThreadId"] for row in told if row.type == REPORTED}
+        self.unreported = {
+            row.data["toolCallId"]: row.data["childThreadId"]
+            for row in told
+            if row.type == SPAWNED and row.data["childThreadId"] not in reported
+        }
+
+    def check(self, connection: sql.Connection) -> None:
+        """Raise StaleOwner where another process has the thread, or had it since.
+
+        For whoever keeps something of it: in a transaction, within which nobody takes it then.
+        """
+        database = self._database
+        self._epoch = leases.check_untaken(
+            connection, database.tables, database.owner, self.thread_id, self._epoch
+        )
 
     def listen(self, listener: Listener) -> None:
         """Tell it what follows."""
@@ -158,12 +184,15 @@ class EventLog:
             {"conversation_id": self.thread_id, "type": type, "data": data, "at": at}
             for type, data in kept
         ]
-        table = self._database.tables.hub_events
         self._writing = writing = self._database.submit(
-            lambda connection: _insert(connection, table, rows), about=self.thread_id
+            lambda connection: self._insert(connection, rows), about=self.thread_id
         )
         writing.add_done_callback(lambda _: runtime.post(self._written, writing, due, at))
         return writing
+
+    def _insert(self, connection: sql.Connection, rows: list[dict[str, Any]]) -> int:
+        self.check(connection)
+        return _insert(connection, self._database.tables.hub_events, rows)
 
     def _written(self, writing: Future[int], due: list[Told], at: datetime) -> None:
         self._writing = None
@@ -192,7 +221,8 @@ class EventLog:
             self._listeners.clear()
 
     def read_types(self, types: Sequence[str]) -> list[ThreadEvent]:
-        """All of these ``types``; not on the runtime thread."""
+        """All of these ``types`` that were told so far; not on the runtime thread."""
+        self.wait()
         t = self._database.tables.hub_events
         mine = sql.and_(t.c.conversation_id == self.thread_id, t.c.type.in_(types))
         return self._database.run(
