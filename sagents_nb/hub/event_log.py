@@ -302,8 +302,9 @@ def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
 def _insert(connection: sql.Connection, table: sql.Table, rows: list[dict[str, Any]]) -> int:
     mine = table.c.conversation_id == rows[0]["conversation_id"]
     last = connection.scalar(sql.select(sql.func.max(table.c.seq)).where(mine)) or 0
-    numbered = [{**row, "seq": number} for number, row in enumerate(rows, last + 1)]
-    connection.execute(table.insert(), numbered)
+    for number, row in enumerate(rows, last + 1):
+        # One by one: a server does not end the transaction of who stands still among many.
+        connection.execute(table.insert(), {**row, "seq": number})
     return int(last) + 1
 
 

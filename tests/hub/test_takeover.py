@@ -78,20 +78,15 @@ def a_zombie(url: str, beat: float) -> Iterator[Zombie]:
         made.process.communicate(timeout=PATIENCE)
 
 
-def taken_over(hub: Hub, agency: Agency, id: str, wait: float) -> Thread | None:
-    """The thread, once its owner counts as dead; None where that has locked it for good."""
+def taken_over(hub: Hub, agency: Agency, id: str, wait: float) -> Thread:
+    """The thread, once its owner counts as dead."""
     end = time.monotonic() + wait + PATIENCE
     while True:
         try:
             return hub.thread(agency, id)
-        except Owned:
+        except (Owned, StoreError):  # it is locked, until its server ends that transaction
             assert time.monotonic() < end, "it is never let go of"
-        except StoreError:
-            # The server ends a transaction in which somebody stands still, after some seconds. Of
-            # one who was stopped within a statement for many rows it waits for the rest of it.
-            if time.monotonic() > end:
-                return None
-        time.sleep(0.02)
+            time.sleep(0.02)
 
 
 def kept(hub: Hub, id: str) -> dict[str, list[Any]]:
@@ -134,12 +129,6 @@ def survive(url: str, rounds: int, seed: int, stale: float) -> Counter[str]:
             time.sleep(chance.random() * 0.02)
             stopped.signal(signal.SIGSTOP)
             thread = taken_over(hub, agency, id, stale)
-            if thread is None:
-                figures["still locked"] += 1
-                stopped.signal(signal.SIGCONT)
-                stopped.tell(f"late {number}")
-                stopped.hear()
-                continue
             figures["taken over"] += 1
             while still(thread) == "paused":
                 ids = thread.session.interrupt.tool_call_ids  # type: ignore[union-attr]
