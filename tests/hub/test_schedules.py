@@ -182,7 +182,7 @@ def test_the_newest_time_of_each_schedule_is_known_at_once(path: Path) -> None:
 def test_what_is_due_begins_a_thread_that_is_told_its_input(path: Path | str) -> None:
     with a_hub(path, {"guide": ["Sun."]}) as hub:
         agency, _ = hub.create_agency()
-        soon = datetime.now(UTC) + timedelta(milliseconds=200)
+        soon = datetime.now(UTC) + timedelta(seconds=1)
         kept = hub.scheduler.create(agency, Schedule(**ONCE, run_at=soon, input="The weather?"))
         hub.scheduler.start()
         until(lambda: runs(hub, agency, kept.id) == ["completed"])

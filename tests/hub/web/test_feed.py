@@ -222,7 +222,7 @@ def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_t
             reader.start()
         invoke(served, thread)
         for reader in readers:
-            reader.join(PATIENCE)
+            reader.join(3 * PATIENCE)
         everything = events(served, thread)
     assert len(everything) > 300
     assert told["ws"] == everything
