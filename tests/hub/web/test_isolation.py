@@ -73,7 +73,11 @@ class Neighbours:
         served.wait(thread.record.id, "paused")
         hub.save_blueprint(agency, {"name": "own", "prompt": "Be."})
         hub.save_variables(agency, {"own": "secret city"})
-        hub.named_thread(agency, "guide", "tab").invoke([sa.Message.user("hi")])
+        tab = hub.named_thread(agency, "guide", "tab")
+        tab.invoke([sa.Message.user("hi")])
+        served.wait(tab.record.id)
+        tab.log.wait()
+        thread.log.wait()
         often = Schedule(name="Own", agent_type="own", type="interval", interval=1e6)
         self.theirs = {
             "agency": agency.id,
