@@ -8,6 +8,7 @@ import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -20,6 +21,12 @@ from ..store.database.schema import Tables
 from ..store.database.thread import Database
 
 _SECONDS = 30.0
+_SETTLED = (200, 400, 404)
+
+
+def thread_path(agency_id: str, thread_id: str) -> str:
+    """The address of a thread at any door."""
+    return f"/agency/{agency_id}/agent/{thread_id}"
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -142,6 +149,21 @@ class Doors:
         rows = self._database.run(lambda connection: connection.execute(query).all())
         alive = {owner for _, owner in rows if _may_live(owner)}
         return {id for id, owner in rows if owner in alive}
+
+    def ask(self, owned: Owned, method: str, path: str, said: Any = None) -> None:
+        """Have the process do it that has a thread open.
+
+        What is gone there, or waits for nothing any more, is no error. For no event loop. Raises
+        :class:`NoDoor`, and :class:`Unreachable` where it was not done.
+        """
+        door = self.of(owned.owner)
+        if door is None:
+            raise NoDoor(owned)
+        headers = {} if said is None else {"Content-Type": "application/json"}
+        answer = door.ask(method, path, headers, b"" if said is None else msgspec.json.encode(said))
+        answer.close()
+        if answer.status not in _SETTLED:
+            raise Unreachable()
 
 
 def _open(connection: sql.Connection, tables: Tables, door: Door) -> None:

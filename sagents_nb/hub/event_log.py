@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sql
 
 from ..errors import StoreError
 from ..runtime.thread import runtime
+from ..store.database import leases
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
 from ..text import logger_of
@@ -64,10 +65,12 @@ class EventLog:
 
     ``last`` is the number of the last that was told, ``status`` the type of the last of
     :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
-    there were, and ``accepted`` has the keys of all requests. All is kept, and told, once
-    ``when_kept`` says that the thread keeps what it tells of: nobody hears of a result that the
-    next process would not know. The newest ``events_kept`` stay. Its methods are for the runtime
-    loop, where listeners are called, too, but for :meth:`wait`.
+    there were, ``accepted`` has the keys of all requests, and ``unreported`` the children of which
+    no report was told, by the calls that began them. All is kept, and told, once ``when_kept`` says
+    that the thread keeps what it tells of: nobody hears of a result that the next process would not
+    know. Nothing is, any more, once another process has had the thread. The newest ``events_kept``
+    stay. Its methods are for the runtime loop, where listeners are called, too, but for
+    :meth:`wait`.
     """
 
     def __init__(
@@ -90,18 +93,37 @@ class EventLog:
         self.status: str | None = None
         self.run_id = ""
         self.accepted: set[str] = set()
+        self.unreported: dict[str, str] = {}
+        self._epoch = 0  # in which the thread is this process's, or was last
         database.run(self._begin, about=thread_id)
 
     def _begin(self, connection: sql.Connection) -> None:
+        self.check(connection)
         t = self._database.tables.hub_events
         mine = t.c.conversation_id == self.thread_id
         self.last = connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0
-        self.status = standings.last_type(connection, self._database.tables, self.thread_id)
-        tick = sql.select(t.c.data).where(mine, t.c.type == RUN_TICK).order_by(t.c.seq.desc())
-        if data := connection.scalar(tick.limit(1)):
-            self.run_id, self.ticks = data["runId"], data["step"] + 1
+        known = last_run(connection, self._database.tables, self.thread_id)
+        self.status, self.run_id, self.ticks = known
         accepted = sql.select(t.c.data).where(mine, t.c.type == REQUEST_ACCEPTED)
         self.accepted = {data["idempotencyKey"] for data in connection.scalars(accepted)}
+        of_children = sql.select(t.c.type, t.c.data).where(mine, t.c.type.in_((SPAWNED, REPORTED)))
+        told = connection.execute(of_children).all()
+        reported = {row.data["childThreadId"] for row in told if row.type == REPORTED}
+        self.unreported = {
+            row.data["toolCallId"]: row.data["childThreadId"]
+            for row in told
+            if row.type == SPAWNED and row.data["childThreadId"] not in reported
+        }
+
+    def check(self, connection: sql.Connection) -> None:
+        """Raise StaleOwner where another process has the thread, or had it since.
+
+        For whoever keeps something of it: in a transaction, within which nobody takes it then.
+        """
+        database = self._database
+        self._epoch = leases.check_untaken(
+            connection, database.tables, database.owner, self.thread_id, self._epoch
+        )
 
     def listen(self, listener: Listener) -> None:
         """Tell it what follows."""
@@ -158,13 +180,16 @@ class EventLog:
             {"conversation_id": self.thread_id, "type": type, "data": data, "at": at}
             for type, data in kept
         ]
-        tables, most = self._database.tables, self._events_kept
         inserting = self._database.submit(
-            lambda connection: _insert(connection, tables, rows, most), about=self.thread_id
+            lambda connection: self._keep(connection, rows), about=self.thread_id
         )
         inserting.add_done_callback(
             lambda _: runtime.post(self._inserted, inserting, due, at, written)
         )
+
+    def _keep(self, connection: sql.Connection, rows: list[dict[str, Any]]) -> int:
+        self.check(connection)
+        return _insert(connection, self._database.tables, rows, self._events_kept)
 
     def _inserted(
         self, inserting: Future[int], due: list[Told], at: datetime, written: Future[None]
@@ -197,12 +222,30 @@ class EventLog:
             self._listeners.clear()
 
     def read_types(self, types: Sequence[str]) -> list[ThreadEvent]:
-        """All of these ``types``; not on the runtime thread."""
+        """All of these ``types`` that were told so far; not on the runtime thread."""
+        self.wait()
         t = self._database.tables.hub_events
         mine = sql.and_(t.c.conversation_id == self.thread_id, t.c.type.in_(types))
         return self._database.run(
             lambda connection: _read(connection, t, self.thread_id, mine), about=self.thread_id
         )
+
+
+class LastRun(NamedTuple):
+    """The last run of a thread: the type of the event that says what it is, its id, its turns."""
+
+    status: str | None
+    id: str
+    ticks: int
+
+
+def last_run(connection: sql.Connection, tables: Tables, thread_id: str) -> LastRun:
+    """What was told of the last run of a thread, whoever has it."""
+    t = tables.hub_events
+    mine = sql.and_(t.c.conversation_id == thread_id, t.c.type == RUN_TICK)
+    tick = connection.scalar(sql.select(t.c.data).where(mine).order_by(t.c.seq.desc()).limit(1))
+    id, ticks = ("", 0) if tick is None else (tick["runId"], tick["step"] + 1)
+    return LastRun(standings.last_type(connection, tables, thread_id), id, ticks)
 
 
 def read(
@@ -236,8 +279,9 @@ def _insert(
     t, thread_id = tables.hub_events, rows[0]["conversation_id"]
     mine = t.c.conversation_id == thread_id
     last = int(connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0)
-    numbered = [{**row, "seq": number} for number, row in enumerate(rows, last + 1)]
-    connection.execute(t.insert(), numbered)
+    for number, row in enumerate(rows, last + 1):
+        # One by one: a server does not end the transaction of who stands still among many.
+        connection.execute(t.insert(), {**row, "seq": number})
     standings.note(connection, tables, thread_id, rows)
     newest, step = last + len(rows), max(1, events_kept // 10)  # some at once, and not each alone
     if newest > events_kept and newest // step > last // step:

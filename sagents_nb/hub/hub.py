@@ -20,19 +20,19 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, Owned, SagentsError
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleOwner
 from ..events import Event
 from ..files import Mount, VirtualFilesystem
-from ..files.storages.sql import SQLStorage
 from ..messages import Message
 from ..session import Session
 from ..sql import path_of
-from ..store import ConversationStore
+from ..store import ConversationStore, conversations
+from ..store.scope import owner_of
 from ..text import logger_of
 from . import agencies, blueprints, event_log, notebooks, standings, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
-from .doors import Doors
+from .doors import Doors, thread_path
 from .event_log import EVENTS_KEPT, EventLog, ThreadEvent
 from .limits import Limits, TooMany
 from .notebooks import KeptThread, NoKernel
@@ -42,6 +42,7 @@ from .scheduler import Scheduler
 from .standings import Spent, Standing
 from .sub_agents import Task, links_of
 from .system import AgentSystem
+from .thread_files import ThreadFiles, scope_of
 from .threads import NotebookThread, Thread, ThreadRecord, is_id, missing, record_of
 from .variables import resolved
 from .vocabulary import SPAWNED, Translator
@@ -117,7 +118,7 @@ class Hub:
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
         self._events_kept = events_kept
-        self._files = SQLStorage(self.store.database.url)
+        self._files = ThreadFiles(self.store.database.url)
         self._live: dict[str, Thread] = {}
         self._lock = threading.Lock()
         # Of several who open, change or delete one thread at once, each does it alone.
@@ -242,7 +243,12 @@ class Hub:
             if id == agency.id:
                 guest.close("its agency is deleted")
         for record in self.threads(agency):
-            self.delete_thread(agency, record.id)
+            try:
+                self.delete_thread(agency, record.id)
+            except NotFound:
+                continue  # somebody was faster
+            except Owned as owned:
+                self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
         self._run(agencies.delete, agency)
 
     # blueprints
@@ -595,7 +601,7 @@ class Hub:
         if record.in_notebook:
             raise self.doors.holder(record.id) or NoKernel()
         files = VirtualFilesystem(
-            ("thread", record.id), [Mount(default=True, storage=self._files, debounce=0)]
+            scope_of(record.id), [Mount(default=True, storage=self._files, debounce=0)]
         )
         session = Session.open(
             record.id,
@@ -609,6 +615,7 @@ class Hub:
         session.steering_mode = "all"
         log = EventLog(self.store.database, record.id, session.when_kept, self._events_kept)
         log.listen(partial(self.figures.hear, agency.id))
+        self._files.follow(log)
         return Thread(
             record, session, log, partial(self._stopped, agency), partial(self._name, agency)
         )
@@ -715,7 +722,7 @@ class Hub:
             both = {**thread.record.variables, **variables}
             record = msgspec.structs.replace(thread.record, variables=both)
             agent = self._agent(agency, record)
-            self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
+            self._write(agency, thread, record)
             thread.replace_agent(record, agent)
 
     @kinds.checked(since=kinds.whole(0))
@@ -917,35 +924,56 @@ class Hub:
         'canceled'
         >>> hub.close()
         """
-        links = links_of(thread.session.state.interrupt)
-        for link in links:
+        for link in links_of(thread.session.state.interrupt):
             with suppress(NotFound):
-                self.cancel(agency, self.thread(agency, link.child_id))
+                self.cancel_thread(agency, link.child_id)
         thread.cancel()
+
+    @kinds.checked
+    def cancel_thread(self, agency: Agency, id: str) -> None:
+        """:meth:`cancel` the thread of that ``id``, also where another process has it open.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.cancel_thread(agency, thread.record.id)
+        >>> thread.status
+        'canceled'
+        >>> hub.close()
+        """
+        try:
+            self.cancel(agency, self.thread(agency, id))
+        except Owned as owned:
+            self.doors.ask(owned, "POST", f"{thread_path(agency.id, id)}/cancel")
 
     def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
         """Have the child of a task begin, if it has not; gives its id and its token's digest."""
         key = f"task {task.id}"
-        record = self._find(agency, task.id) if task.child is None else None
         if task.child is not None:
             child = self.thread(agency, self._child_of(agency, parent, task.child))
             if not child.has_accepted(key):  # each report has a token of its own
                 self._keep(agency, child, parent=_reporting_to(parent))
-        elif record is not None:
-            child = self.thread(agency, record.id)
         else:
-            record = ThreadRecord(
-                id=task.id,
-                agency_id=agency.id,
-                created_at=datetime.now(UTC),
-                blueprint=task.blueprint or self._blueprint(agency, task.type),
-                request=parent.request,
-                variables=parent.variables,
-                parent=_reporting_to(parent),
-            )
-            child = self._created(agency, record)
-            spawned = {"childThreadId": record.id, "toolCallId": task.tool_call_id}
-            self.thread(agency, parent.id).tell([(SPAWNED, spawned)])
+            if self._find(agency, task.id) is not None:  # it was made before a crash
+                child = self.thread(agency, task.id)
+            else:
+                record = ThreadRecord(
+                    id=task.id,
+                    agency_id=agency.id,
+                    created_at=datetime.now(UTC),
+                    blueprint=task.blueprint or self._blueprint(agency, task.type),
+                    request=parent.request,
+                    variables=parent.variables,
+                    parent=_reporting_to(parent),
+                )
+                child = self._created(agency, record)
+            teller = self.thread(agency, parent.id)
+            if task.id not in teller.children:
+                spawned = {"childThreadId": task.id, "toolCallId": task.tool_call_id}
+                teller.tell([(SPAWNED, spawned)])
         child.invoke([Message.user(task.description)], idempotency_key=key)
         assert child.record.parent is not None
         return child.record.id, digest_of(child.record.parent["token"])
@@ -1031,12 +1059,22 @@ class Hub:
             self._workers.submit(self._keep, agency, thread, title=title)
 
     def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
-        with self._keeping, suppress(NotFound):  # it may have been deleted meanwhile
+        # It may have been deleted meanwhile, or another process may have it.
+        with self._keeping, suppress(NotFound, StaleOwner):
             thread.record = msgspec.structs.replace(thread.record, **changes)
             named = {"title": changes["title"]} if "title" in changes else {}
-            self.store.scoped(agency).update_conversation(
-                thread.record.id, metadata=thread.record.metadata(), **named
-            )
+            self._write(agency, thread, thread.record, **named)
+
+    def _write(self, agency: Agency, thread: Thread, record: ThreadRecord, **named: Any) -> None:
+        """Keep a ``record`` of a ``thread``; raises StaleOwner where another process has it."""
+        owner, changes = owner_of(agency), {"metadata": record.metadata(), **named}
+
+        def write(connection: sql.Connection) -> None:
+            thread.log.check(connection)
+            tables = self.store.database.tables
+            conversations.update(connection, tables, owner, record.id, changes)
+
+        self.store.database.run(write, about=record.id)
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.

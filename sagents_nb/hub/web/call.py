@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -61,11 +62,14 @@ class Call:
 
     @property
     def origin(self) -> dict[str, str]:
-        """Where it came from, as far as it says so."""
+        """Where it came from, as far as it says so: of a page without what follows its address.
+
+        That may be anybody's secret, and this is kept and shown.
+        """
         said = {
             "userAgent": self.headers.get("user-agent"),
             "ip": self.client,
-            "referrer": self.headers.get("referer"),
+            "referrer": re.split(r"[?#]", self.headers.get("referer", ""))[0],
             "origin": self.headers.get("origin"),
         }
         return {name: value for name, value in said.items() if value}

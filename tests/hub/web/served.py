@@ -207,7 +207,7 @@ def system_of() -> AgentSystem:
 
 @contextlib.contextmanager
 def serving(
-    store: Path | Hub,
+    store: Path | str | Hub,
     system: AgentSystem | None = None,
     limits: Limits | None = None,
     guard: Callable[[App, Hub, Settings], Any] | None = None,
