@@ -30,6 +30,7 @@ def log_of(database: Database, events_kept: int = 20) -> EventLog:
 def tell(log: EventLog, *types: str) -> None:
     for number, type in enumerate(types):
         data = {"runId": "r", "step": number, "idempotencyKey": f"k{number}"}
+        data |= {"childThreadId": f"t{number}", "toolCallId": f"c{number}"}
         runtime.call(log.append, [(type, data)])
         log.wait()
 
