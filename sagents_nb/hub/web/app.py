@@ -8,7 +8,7 @@ import importlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,14 +35,14 @@ from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
-from ..event_log import ThreadEvent
 from ..hub import Hub, TooManyRuns
 from ..notebooks import NoKernel
+from ..threads import Thread
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
 from .call import Call, TooMany, problem
-from .feed import Feed
+from .feed import Channel, Feed, Told
 from .forwarding import forwarded, joined
 from .guard import (
     FORWARDED,
@@ -59,6 +59,7 @@ from .guard import (
 )
 from .openapi import document
 from .pages import PAGE, POLICY, asset
+from .patience import Patience
 from .routes import Match, Route
 from .stream import KeptStream, Stream
 
@@ -129,6 +130,8 @@ class App:
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
         self._sockets: Counter[str] = Counter()
         self._tools: ToolServers | None = None
+        self._channels: dict[Thread, Channel] = {}
+        self._patience = Patience(STALLED_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -138,7 +141,7 @@ class App:
         found: Match = scope[MATCH]
         assert found.route is not None
         if scope["type"] == "websocket":
-            await self._socket(WebSocket(scope, receive, _timely(send)), found)
+            await self._socket(WebSocket(scope, receive, self._patience.sends(send)), found)
             return
         request = Request(scope, receive)
         async with contextlib.AsyncExitStack() as stack:
@@ -151,7 +154,7 @@ class App:
             except Exception as error:  # one request must not end the others
                 response = _failure(error, scope["path"])
             with contextlib.suppress(ClientDisconnect, TimeoutError):
-                await response(scope, receive, _timely(send))
+                await response(scope, receive, self._patience.sends(send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -308,18 +311,19 @@ class App:
     @contextlib.asynccontextmanager
     async def _feed(self, call: Call) -> AsyncIterator[Feed]:
         """What is told of the thread of ``call``."""
-        since, loop = since_of(call), asyncio.get_running_loop()
-
-        def begun() -> Feed:
-            agency, thread = call.agency, call.thread
-            read = partial(self.hub.events, agency, thread.record.id)
-            return Feed(thread, since, read, loop)
-
-        feed: Feed = await self._work(begun)
+        since = since_of(call)
+        thread: Thread = await self._work(lambda: call.thread)
+        if (channel := self._channels.get(thread)) is None:
+            channel = self._channels[thread] = Channel(thread, asyncio.get_running_loop())
+        feed = Feed(channel, since, partial(self.hub.events, call.agency, thread.record.id))
         try:
+            await channel.begun.wait()
             yield feed
         finally:
             feed.end()
+            if not channel.readers:
+                channel.end()
+                del self._channels[thread]
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         call = self._call(socket, found)
@@ -399,19 +403,9 @@ async def _both(
         await _close(socket, tells.exception())
 
 
-def _timely(send: Send) -> Send:
-    """Sends as ``send`` does, and waits for nobody who reads nothing."""
-
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        async with asyncio.timeout(STALLED_SECONDS):
-            await send(message)
-
-    return sending
-
-
 async def _tell(socket: WebSocket, feed: Feed) -> None:
-    async for event in feed:
-        await socket.send_text(msgspec.json.encode(event).decode())
+    async for told in feed:
+        await socket.send_text(told.json)
 
 
 async def _close(socket: WebSocket, failed: BaseException | None) -> None:
@@ -432,7 +426,7 @@ async def _hear(socket: WebSocket) -> None:
         pass
 
 
-async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
+async def _with_heartbeat(feed: Feed) -> AsyncIterator[Told | None]:
     events = aiter(feed)
     following = asyncio.ensure_future(anext(events))
     try:
@@ -452,13 +446,12 @@ async def _with_heartbeat(feed: Feed) -> AsyncIterator[ThreadEvent | None]:
 
 
 async def _frames(feed: Feed) -> AsyncIterator[bytes]:
-    async for event in _with_heartbeat(feed):
-        yield b": alive\n\n" if event is None else _frame(event)
+    async for told in _with_heartbeat(feed):
+        yield b": alive\n\n" if told is None else _frame(told)
 
 
-def _frame(event: ThreadEvent) -> bytes:
-    data = msgspec.json.encode(event)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, event.type.encode(), data)
+def _frame(told: Told) -> bytes:
+    return f"id: {told.event.seq}\nevent: {told.event.type}\ndata: {told.json}\n\n".encode()
 
 
 def _error(path: str, status: int, sentence: str) -> JSONResponse:

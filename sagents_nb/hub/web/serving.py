@@ -106,6 +106,7 @@ class Server(uvicorn.Server):
             Guard(app, app.hub, app.settings),
             ws="websockets-sansio",
             ws_max_size=app.settings.limits.body_bytes,
+            ws_per_message_deflate=False,  # it would take 40 kB of each socket
             lifespan="on",
             log_config=None,
             server_header=False,

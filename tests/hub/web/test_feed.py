@@ -23,7 +23,7 @@ from sagents_nb.errors import NotFound
 from sagents_nb.hub import AgentSystem, Blueprint
 from sagents_nb.hub.event_log import ThreadEvent
 from sagents_nb.hub.web.call import Limits
-from sagents_nb.hub.web.feed import Feed
+from sagents_nb.hub.web.feed import Channel, Feed
 from tests.hub.web.served import (
     TOKEN,
     Served,
@@ -120,17 +120,17 @@ def test_who_begins_to_read_when_the_run_is_over_is_told_the_pieces_it_was_there
     thread = served.hub.thread(served.agency, id)
 
     async def read() -> list[ThreadEvent]:
-        loop = asyncio.get_running_loop()
-        kept = partial(served.hub.events, served.agency, id)
-        feed = await asyncio.to_thread(Feed, thread, 0, kept, loop)
+        channel = Channel(thread, asyncio.get_running_loop())
+        feed = Feed(channel, 0, partial(served.hub.events, served.agency, id))
+        await channel.begun.wait()
         await asyncio.to_thread(invoke, served, id, "how are you?")
         await asyncio.to_thread(served.wait, id)
         seen = []
-        async for event in feed:
-            seen.append(event)
-            if event.type == "agent.completed":
+        async for told in feed:
+            seen.append(told.event)
+            if told.event.type == "agent.completed":
                 break
-        feed.end()
+        channel.end()
         return seen
 
     seen = run(read())
@@ -226,10 +226,9 @@ def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_t
 class Told:
     """A thread whose events the test tells; ``kept`` are those that can be read."""
 
-    last = 0
-
-    def __init__(self) -> None:
+    def __init__(self, last: int = 0) -> None:
         self.session = self.log = self
+        self.last = last
         self.kept: list[ThreadEvent] = []
         self.listener: Any = None
 
@@ -244,6 +243,13 @@ class Told:
 
     def read(self, since: int) -> list[ThreadEvent]:
         return [event for event in self.kept if event.seq > since]
+
+    async def feed(self) -> Feed:
+        """What a reader is told."""
+        channel = Channel(self, asyncio.get_running_loop())  # type: ignore[arg-type]
+        feed = Feed(channel, 0, self.read)
+        await channel.begun.wait()
+        return feed
 
     async def tell(self, *numbers: int, end: bool = False) -> None:
         """Keep and tell these, then that nothing follows; all of it waits for the reader then."""
@@ -261,8 +267,7 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
 
     async def read() -> list[int]:
         told = Told()
-        loop = asyncio.get_running_loop()
-        feed = await asyncio.to_thread(Feed, told, 0, told.read, loop)  # type: ignore[arg-type]
+        feed = await told.feed()
         await told.tell(1)
         events = aiter(feed)
         seen = [await anext(events)]
@@ -271,19 +276,18 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
         await told.tell(2)
         seen.append(await following)
         await told.tell(3, 4, 5, 6, end=True)
-        return [event.seq for event in [*seen, *[event async for event in events]]]
+        return [told.event.seq for told in [*seen, *[told async for told in events]]]
 
     assert run(read()) == [1, 2, 3, 4, 5, 6]
 
 
 def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None:
-    async def read() -> list[int]:
-        def missing(since: int) -> list[ThreadEvent]:
+    class Deleted(Told):
+        def read(self, since: int) -> list[ThreadEvent]:
             raise NotFound("This agency has no such thread.")
 
-        loop = asyncio.get_running_loop()
-        feed = await asyncio.to_thread(Feed, Told(), 0, missing, loop)  # type: ignore[arg-type]
-        return [event.seq async for event in feed]
+    async def read() -> list[int]:
+        return [told.event.seq async for told in await Deleted(last=3).feed()]
 
     assert run(read()) == []
 
