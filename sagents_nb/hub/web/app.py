@@ -70,6 +70,8 @@ logger = logger_of(__name__)
 
 T = TypeVar("T")
 
+_Doing = Callable[[], Coroutine[Any, Any, None]]
+
 WORKERS = 16
 """Threads that wait for the store and for sessions, so that an answer means that it is kept."""
 
@@ -199,12 +201,12 @@ class App:
         call = self._call(request, found, body)
         is_stream = "text/event-stream" in call.headers.get("accept", "")
         if route.live and is_stream and request.method == "GET":
-            stack.enter_context(self._room(call))  # refused before it begins
-            feed = await stack.enter_async_context(self._feed(call))
+            stack.enter_context(self._room(call.parameters["agency"]))  # before it begins
+            feed = await self._feed(call, stack)
             return StreamingResponse(_frames(feed), media_type="text/event-stream")
         assert route.handle is not None
         if route.streams:
-            stack.enter_context(self._room(call))
+            stack.enter_context(self._room(call.parameters["agency"]))
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
@@ -228,7 +230,7 @@ class App:
         agency = await self._work(lambda: call.agency)
         if request.method == "DELETE" and "mcp-session-id" not in call.headers:
             raise ConfigurationError("This ends the session that Mcp-Session-Id names; send one.")
-        stack.enter_context(self._room(call))
+        stack.enter_context(self._room(call.parameters["agency"]))
         try:
             module = await self._work(importlib.import_module, f"{__package__}.mcp_tools")
         except ModuleNotFoundError as error:
@@ -294,9 +296,9 @@ class App:
     # what goes on
 
     @contextlib.contextmanager
-    def _room(self, call: Call) -> Iterator[None]:
+    def _room(self, agency: str) -> Iterator[None]:
         """Room for one more who listens; raises :class:`TooMany`."""
-        agency, limits = call.parameters["agency"], self.settings.limits
+        limits = self.settings.limits
         if (
             self._sockets.total() >= limits.sockets
             or self._sockets[agency] >= limits.sockets_of_agency
@@ -308,37 +310,26 @@ class App:
         finally:
             self._sockets -= Counter([agency])
 
-    @contextlib.asynccontextmanager
-    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
-        """What is told of the thread of ``call``."""
+    async def _feed(self, call: Call, stack: contextlib.AsyncExitStack) -> Feed:
+        """What is told of the thread of ``call``, until ``stack`` is left."""
         since = since_of(call)
         thread: Thread = await self._work(lambda: call.thread)
         if (channel := self._channels.get(thread)) is None:
             channel = self._channels[thread] = Channel(thread, asyncio.get_running_loop())
         feed = Feed(channel, since, partial(self.hub.events, call.agency, thread.record.id))
-        try:
-            await channel.begun.wait()
-            yield feed
-        finally:
-            feed.end()
-            if not channel.readers:
-                channel.end()
-                del self._channels[thread]
+        stack.callback(self._leave, thread, feed)
+        await channel.begun.wait()
+        return feed
+
+    def _leave(self, thread: Thread, feed: Feed) -> None:
+        feed.end()
+        if not self._channels[thread].readers:
+            self._channels.pop(thread).end()
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
-        call = self._call(socket, found)
-        assert found.route is not None
         async with contextlib.AsyncExitStack() as stack:
             try:
-                stack.enter_context(self._room(call))
-                if found.route.path.endswith("/stream"):
-                    loop = asyncio.get_running_loop()
-                    stream = await self._work(_stream_of, socket, call, loop)
-                    stack.callback(stream.end)
-                    telling, hearing = stream.tell, stream.hear
-                else:
-                    feed = await stack.enter_async_context(self._feed(call))
-                    telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
+                telling, hearing = await self._opened(socket, found, stack)
             except Owned as owned:
                 await self._socket_elsewhere(socket, owned)
                 return
@@ -347,6 +338,21 @@ class App:
                 return
             await socket.accept(_subprotocol(socket))
             await _both(socket, telling, hearing)
+
+    async def _opened(
+        self, socket: WebSocket, found: Match, stack: contextlib.AsyncExitStack
+    ) -> tuple[_Doing, _Doing]:
+        """What tells and what hears, until ``stack`` is left; a socket keeps no more than these."""
+        call = self._call(socket, found)
+        assert found.route is not None
+        stack.enter_context(self._room(call.parameters["agency"]))
+        if found.route.path.endswith("/stream"):
+            loop = asyncio.get_running_loop()
+            stream = await self._work(_stream_of, socket, call, loop)
+            stack.callback(stream.end)
+            return stream.tell, stream.hear
+        feed = await self._feed(call, stack)
+        return partial(_tell, socket, feed), partial(_hear, socket)
 
     async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
         try:
@@ -390,8 +396,8 @@ def _subprotocol(socket: WebSocket) -> str | None:
 
 async def _both(
     socket: WebSocket,
-    telling: Callable[[], Coroutine[Any, Any, None]],
-    hearing: Callable[[], Coroutine[Any, Any, None]],
+    telling: _Doing,
+    hearing: _Doing,
 ) -> None:
     """Tell and hear, until the page is gone, or there is nothing more to tell."""
     tells, hears = asyncio.create_task(telling()), asyncio.create_task(hearing())
