@@ -32,7 +32,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from peers._environments import ROOT, Missing, environment, last_line
-from peers._hub import AT_ONCE, CALLERS, DELTAS, LISTENERS, LIVE, SOCKETS, STALLED, STEADY_SECONDS
+from peers._hub import (
+    AT_ONCE,
+    CALLERS,
+    DELTAS,
+    KINDS,
+    LISTENERS,
+    LIVE,
+    SOCKETS,
+    STALLED,
+    STEADY_SECONDS,
+)
 
 PEERS_HERE = Path(__file__).parent / "peers"
 OURS, LANGGRAPH, PYDANTIC_AI = "the hub", "langgraph dev", "pydantic-ai"
@@ -268,18 +278,24 @@ def runs(install: bool) -> None:
 
 
 def idle(install: bool) -> None:
-    """What sockets cost on which nothing happens."""
-    found = of_ours("idle")
-    rows = [
-        (f"kB of one of {SOCKETS:,} idle sockets, {kind}", f"bytes of a socket, {kind}", 1e-3, 1)
-        for kind in ("ws", "stream")
-    ]
-    rows += [
-        (f"s to open these, {kind}", f"seconds to open them, {kind}", 1, 1)
-        for kind in ("ws", "stream")
-    ]
+    """What sockets cost on which nothing happens; of each kind in a hub of its own."""
+    found: Figures = {}
+    for kind in KINDS:
+        found |= of_ours(f"idle {kind}")
+    rows = []
+    for kind in KINDS:
+        rows += [
+            (
+                f"kB of one of {SOCKETS:,} idle sockets, {kind}",
+                f"bytes of a socket, {kind}",
+                1e-3,
+                1,
+            ),
+            ("  s to open these", f"to open them, {kind}", 1, 1),
+            ("  ms of the processor for one", f"processor to open one, {kind}", 1e3, 2),
+        ]
     table({OURS: found}, rows)
-    for kind in ("ws", "stream"):
+    for kind in KINDS:
         kb = found[f"bytes of a socket, {kind}"] / 1e3
         at_most(MOST_SOCKET, kb, f"of an idle socket of {SOCKETS:,}, {kind}", "kB", 1)
 

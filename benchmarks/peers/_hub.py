@@ -17,6 +17,7 @@ STEADY_TURNS, STEADY_PIECES, STEADY_SIZE, STEADY_SECONDS = 60, 25, 4_000, 12.0
 CALLERS, AT_ONCE = 32, 20
 SOCKETS, LISTENERS = 10_000, 5_000
 LIVE, STALLED = 50, 50
+KINDS = ("ws", "stream")  # of sockets: of the hub's own events, and of the panel
 
 TOKEN = "of-a-hub-that-lives-for-a-benchmark"
 

@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from _hub import (
@@ -27,6 +28,7 @@ from _hub import (
     CALLERS,
     DELTAS,
     HOLD,
+    KINDS,
     LISTENERS,
     LIVE,
     LONG,
@@ -461,28 +463,22 @@ async def langgraph(port: int) -> None:
     tell_times("deltas, again", times)
 
 
-async def idle(hub: Hub) -> None:
+async def idle(hub: Hub, kind: str) -> None:
     """What a socket costs on which nothing is told."""
-    for kind in ("ws", "stream"):
-        threads = [await hub.thread() for _ in range(10)]
-        paths = [f"{thread}/{kind}" for thread in threads]
+    paths = [f"{await hub.thread()}/{kind}" for _ in range(10)]
 
-        def path(number: int, paths: list[str] = paths) -> str:
-            return paths[number % len(paths)]
+    def path(number: int) -> str:
+        return paths[number % len(paths)]
 
-        some = await hub.sockets(FIRST, path, lambda said: None)
-        before = await hub.settled_memory()
-        began = time.perf_counter()
-        more = await hub.sockets(SOCKETS, path, lambda said: None)
-        seconds = time.perf_counter() - began
-        tell(f"bytes of a socket, {kind}", (await hub.settled_memory() - before) / SOCKETS)
-        tell(f"seconds to open them, {kind}", seconds)
-        tell(f"a request beside them, {kind}", await timed(hub.http.get("/healthz")))
-        for each in (*some, *more):
-            each.close()
-        while b'"ok"' not in await hub.http.ask("GET", "/healthz"):
-            pass
-        await hub.settled_memory()
+    some = await hub.sockets(FIRST, path, lambda said: None)
+    before = await hub.settled_memory()
+    had, began = hub.processor(), time.perf_counter()
+    more = await hub.sockets(SOCKETS, path, lambda said: None)
+    tell(f"to open them, {kind}", time.perf_counter() - began)
+    tell(f"processor to open one, {kind}", (hub.processor() - had) / SOCKETS)
+    tell(f"bytes of a socket, {kind}", (await hub.settled_memory() - before) / SOCKETS)
+    for each in (*some, *more):
+        each.close()
 
 
 async def fanout(hub: Hub) -> None:
@@ -588,7 +584,13 @@ async def stalled(hub: Hub) -> None:
         each.close()
 
 
-OF_OURS = {"invoke": invoke, "runs": runs, "idle": idle, "fanout": fanout, "stalled": stalled}
+OF_OURS: dict[str, Callable[[Hub], Awaitable[None]]] = {
+    "invoke": invoke,
+    "runs": runs,
+    "fanout": fanout,
+    "stalled": stalled,
+    **{f"idle {kind}": partial(idle, kind=kind) for kind in KINDS},
+}
 
 
 async def main() -> None:

@@ -230,6 +230,7 @@ class Told:
         self.session = self.log = self
         self.last = last
         self.kept: list[ThreadEvent] = []
+        self.reads = 0
         self.listener: Any = None
 
     def watch(self, name: str) -> Any:
@@ -242,12 +243,13 @@ class Told:
         self.listener = None
 
     def read(self, since: int) -> list[ThreadEvent]:
+        self.reads += 1
         return [event for event in self.kept if event.seq > since]
 
-    async def feed(self) -> Feed:
+    async def feed(self, since: int = 0) -> Feed:
         """What a reader is told."""
         channel = Channel(self, asyncio.get_running_loop())  # type: ignore[arg-type]
-        feed = Feed(channel, 0, self.read)
+        feed = Feed(channel, since, self.read)
         await channel.begun.wait()
         return feed
 
@@ -279,6 +281,50 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
         return [told.event.seq for told in [*seen, *[told async for told in events]]]
 
     assert run(read()) == [1, 2, 3, 4, 5, 6]
+
+
+def test_who_has_all_that_is_kept_has_nothing_read() -> None:
+    async def read() -> tuple[list[int], int]:
+        told = Told(last=3)
+        feed = await told.feed(since=3)
+        await told.tell(4, 5, end=True)
+        return [told.event.seq async for told in feed], told.reads
+
+    assert run(read()) == ([4, 5], 0)
+
+
+def test_who_comes_when_the_thread_has_ended_is_told_so() -> None:
+    async def read() -> list[int]:
+        told = Told()
+        channel = Channel(told, asyncio.get_running_loop())  # type: ignore[arg-type]
+        await channel.begun.wait()
+        await told.tell(1, end=True)
+        return [told.event.seq async for told in Feed(channel, 0, told.read)]
+
+    assert run(read()) == [1]
+
+
+def test_a_thread_is_heard_once_however_many_read_it(served: Served) -> None:
+    id = served.thread()
+    path, session = served.path(id), served.hub.thread(served.agency, id).session
+    with served.socket(path + "/ws") as one, served.socket(path + "/ws") as other:
+        assert len(session.viewers) == 1
+        with served.stream(path + "/events"):
+            assert len(session.viewers) == 1
+        invoke(served, id)
+        told = [until(map(json.loads, each), "agent.completed") for each in (one, other)]
+    assert told[0] == told[1]
+    deadline = time.monotonic() + PATIENCE
+    while session.viewers:  # else it would never rest
+        assert time.monotonic() < deadline
+
+
+def test_nothing_is_compressed_for_each_reader_by_itself(served: Served) -> None:
+    with served.socket(served.path(served.thread(), "/ws")) as live:
+        assert live.request is not None
+        assert "permessage-deflate" in live.request.headers["Sec-WebSocket-Extensions"]
+        assert live.response is not None
+        assert "Sec-WebSocket-Extensions" not in live.response.headers
 
 
 def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None:
