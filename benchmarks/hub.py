@@ -23,6 +23,8 @@ import os
 import resource
 import signal
 import socket
+import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -229,10 +231,26 @@ def of_ours(part: str) -> Figures:
     return of_peers(measure, [OURS])[OURS]
 
 
+def committed() -> float:
+    """Seconds that a row takes by sqlite3 alone, on this disk: the median of some."""
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        connection = sqlite3.connect(f"{folder}/floor.db", isolation_level=None)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("CREATE TABLE said (text TEXT)")
+        for _ in range(40):
+            began = time.perf_counter()
+            connection.execute("INSERT INTO said VALUES ('short')")
+            times.append(time.perf_counter() - began)
+        connection.close()
+    return statistics.median(times)
+
+
 def invoke(install: bool) -> None:
     """What is said is kept when that is acknowledged."""
-    found = of_ours("invoke")
+    found = of_ours("invoke") | {"committed": committed()}
     rows = [
+        ("ms of a row by sqlite3 alone, on this disk", "committed", 1e3, 1),
         ("ms until a post is acknowledged, one caller", "invoke, p50", 1e3, 1),
         ("  the longest", "invoke, longest", 1e3, 1),
         (f"ms of {CALLERS} callers at once", f"invoke, {CALLERS} callers, p50", 1e3, 1),
