@@ -324,7 +324,7 @@ class App:
     def _leave(self, thread: Thread, feed: Feed) -> None:
         feed.end()
         if not self._channels[thread].readers:
-            self._channels.pop(thread).end()
+            del self._channels[thread]
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         async with contextlib.AsyncExitStack() as stack:

@@ -33,9 +33,9 @@ def _told(event: ThreadEvent) -> Told:
 class Channel:
     """What is told of ``thread``, brought to ``loop`` once for all who read it there.
 
-    ``begun`` is set once it is heard, and from then on nothing is missed; until :meth:`end` the
-    thread does not rest. All of it is for that loop, which never waits: the runtime's loop may have
-    to wait for a tool.
+    ``begun`` is set once it is heard, and from then on nothing is missed. It ends with its last
+    reader; until then the thread does not rest. All of it is for that loop, which never waits: the
+    runtime's loop may have to wait for a tool.
     """
 
     def __init__(self, thread: Thread, loop: asyncio.AbstractEventLoop) -> None:
@@ -59,10 +59,6 @@ class Channel:
         for reader in self.readers:
             reader.until = last
         self.begun.set()
-
-    def end(self) -> None:
-        """Hear of nothing any more."""
-        runtime.post(self._leave)
 
     def _leave(self) -> None:
         self._thread.log.leave(self._hear)
@@ -90,8 +86,9 @@ class Channel:
             reader.take(None)
 
     def leave(self, reader: Feed) -> None:
-        """Tell it no more."""
-        self.readers.pop(reader, None)
+        """Tell it no more; nothing more is heard where it was the last."""
+        if self.readers.pop(reader, self) is None and not self.readers:
+            runtime.post(self._leave)
 
 
 class Feed:
@@ -125,6 +122,16 @@ class Feed:
             self.until = self._channel.heard
         self._waiting.append(told)
         self._woken.set()
+
+    @classmethod
+    async def alone(
+        cls, thread: Thread, since: int, read: Callable[[int], list[ThreadEvent]]
+    ) -> Feed:
+        """One that has a channel by itself, from which nothing is missed."""
+        channel = Channel(thread, asyncio.get_running_loop())
+        feed = cls(channel, since, read)
+        await channel.begun.wait()
+        return feed
 
     async def __aiter__(self) -> AsyncIterator[Told]:
         while True:

@@ -120,9 +120,7 @@ def test_who_begins_to_read_when_the_run_is_over_is_told_the_pieces_it_was_there
     thread = served.hub.thread(served.agency, id)
 
     async def read() -> list[ThreadEvent]:
-        channel = Channel(thread, asyncio.get_running_loop())
-        feed = Feed(channel, 0, partial(served.hub.events, served.agency, id))
-        await channel.begun.wait()
+        feed = await Feed.alone(thread, 0, partial(served.hub.events, served.agency, id))
         await asyncio.to_thread(invoke, served, id, "how are you?")
         await asyncio.to_thread(served.wait, id)
         seen = []
@@ -130,7 +128,7 @@ def test_who_begins_to_read_when_the_run_is_over_is_told_the_pieces_it_was_there
             seen.append(told.event)
             if told.event.type == "agent.completed":
                 break
-        channel.end()
+        feed.end()
         return seen
 
     seen = run(read())
@@ -248,10 +246,7 @@ class Told:
 
     async def feed(self, since: int = 0) -> Feed:
         """What a reader is told."""
-        channel = Channel(self, asyncio.get_running_loop())  # type: ignore[arg-type]
-        feed = Feed(channel, since, self.read)
-        await channel.begun.wait()
-        return feed
+        return await Feed.alone(self, since, self.read)  # type: ignore[arg-type]
 
     async def tell(self, *numbers: int, end: bool = False) -> None:
         """Keep and tell these, then that nothing follows; all of it waits for the reader then."""
