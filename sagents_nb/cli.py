@@ -7,8 +7,11 @@ import contextlib
 import importlib
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import sys
+import traceback
+from pathlib import Path
 from typing import Any
 
 from . import __version__, kinds
@@ -20,6 +23,7 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
+from .store.own_folder import own_store
 from .text import said_by, whole
 from .transcript import one_line, visible
 
@@ -69,6 +73,16 @@ def main(arguments: list[str] | None = None) -> int:
     hub.add_argument(
         "--insecure", action="store_true", help="serve others, too, without TLS: behind a proxy"
     )
+    hub.add_argument(
+        "--events-kept", type=int, default=10_000, help="how many of what is told of each thread"
+    )
+    hub.add_argument(
+        "--log-level",
+        choices=["debug", "info", "warning"],
+        default="info",
+        help="what is logged to stderr: debug has each request",
+    )
+    hub.add_argument("--jupyter", help=argparse.SUPPRESS)  # said by hub/jupyter.py
     options = parser.parse_args(arguments)
     try:
         if options.command == "hub":
@@ -99,23 +113,51 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run_hub(options: argparse.Namespace) -> int:
+    level = getattr(logging, options.log_level.upper())
+    if options.jupyter is not None:
+        return _run_hub_of_jupyter(Path(options.jupyter), level)
+    serving = _serving()
+    with serving.logged(level):
+        serving.serve(
+            _system(options.system),
+            options.store,
+            host=options.host,
+            port=options.port,
+            token=_token(),
+            host_names=options.host_name,
+            origins=options.origin,
+            insecure=options.insecure,
+            events_kept=options.events_kept,
+        )
+    return 0
+
+
+def _run_hub_of_jupyter(place: Path, level: int) -> int:
+    """Always 1: Jupyter begins another one in its place, while it lives."""
     try:
-        from .hub.web.serving import serve
+        serving = _serving()
+        # A tile has no arguments.
+        system = _system(os.environ.get("SAGENTS_HUB_SYSTEM") or None)
+        store = os.environ.get("SAGENTS_HUB_STORE") or own_store()
+        with serving.logged(level):
+            serving.serve_jupyter(system, store, place)
+    except Exception as error:  # who looks at a tab does not see the log
+        from .hub.jupyter import tell_why_not
+
+        traceback.print_exc()
+        why = str(error) if isinstance(error, SagentsError) else said_by(error)
+        tell_why_not(f"The hub could not begin: {why}", place)
+    return 1
+
+
+def _serving() -> Any:
+    try:
+        from .hub.web import serving
     except ImportError as error:
         raise ConfigurationError(
             f"The hub needs {error.name}: pip install 'sagents-nb[hub]'."
         ) from None
-    serve(
-        _system(options.system),
-        options.store,
-        host=options.host,
-        port=options.port,
-        token=_token(),
-        host_names=options.host_name,
-        origins=options.origin,
-        insecure=options.insecure,
-    )
-    return 0
+    return serving
 
 
 def _system(place: str | None) -> Any:

@@ -24,7 +24,7 @@ from _hub import (
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from sagents_nb.hub import AgentSystem, Blueprint
-from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.limits import Limits
 from sagents_nb.hub.web.serving import serve
 from sagents_nb.messages import Message, TextDelta, TextPart, ToolCall, Usage
 from sagents_nb.models import ChatModel, ModelRequest

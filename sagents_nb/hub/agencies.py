@@ -163,19 +163,12 @@ def cut_off(connection: sql.Connection, tables: Tables, agency: Agency) -> list[
     happened just before a crash, nothing may have been told. Conversations of notebooks are none:
     they are gone on with in their kernels alone.
     """
-    t, events, leases = tables.conversations, tables.hub_events, tables.leases
-    last = (
-        sql.select(events.c.type, events.c.data)
-        .where(events.c.conversation_id == t.c.id, events.c.type.in_(STATUSES))
-        .order_by(events.c.seq.desc())
-        .limit(1)
-    )
-    newest = last.with_only_columns(events.c.type).scalar_subquery()
-    said = last.with_only_columns(sql.cast(events.c.data, sql.Text)).scalar_subquery()
+    t, last, leases = tables.conversations, tables.hub_standings, tables.leases
     running = [type for type, status in STATUSES.items() if status == "running"]
     is_held = sql.exists().where(leases.c.conversation_id == t.c.id, leases.c.owner != "")
-    waits = sql.and_(newest == RUN_PAUSED, said.like('%"subagent"%'))
-    query = sql.select(t.c.id).where(
-        t.c.owner == owner_of(agency), sql.or_(newest.in_(running), waits, is_held)
+    waits = sql.and_(last.c.type == RUN_PAUSED, last.c.reason == "subagent")
+    query = sql.select(t.c.id).outerjoin(last, last.c.conversation_id == t.c.id)
+    query = query.where(
+        t.c.owner == owner_of(agency), sql.or_(last.c.type.in_(running), waits, is_held)
     )
     return list(connection.execute(query).scalars())

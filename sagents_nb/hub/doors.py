@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import secrets
+import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,10 +21,19 @@ from ..store.database.schema import Tables
 from ..store.database.thread import Database
 
 _SECONDS = 30.0
+_SETTLED = (200, 400, 404)
+
+
+def thread_path(agency_id: str, thread_id: str) -> str:
+    """The address of a thread at any door."""
+    return f"/agency/{agency_id}/agent/{thread_id}"
 
 
 class Door(msgspec.Struct, frozen=True):
-    """One process: its ``address``, such as "http://127.0.0.1:8765", and the token for others."""
+    """One process: its ``address``, and the token for others.
+
+    It is such as "http://127.0.0.1:8765", or "unix:/run/user/1000/hub", a socket of the same user.
+    """
 
     owner: str
     address: str
@@ -31,7 +42,13 @@ class Door(msgspec.Struct, frozen=True):
     @property
     def host(self) -> str:
         """The name and the port of its address."""
-        return urlsplit(self.address).netloc.lower()
+        return urlsplit(self.address).netloc.lower() or "localhost"
+
+    @property
+    def path(self) -> str | None:
+        """Where its socket lies in the file system, None where it is an address of a network."""
+        parts = urlsplit(self.address)
+        return parts.path if parts.scheme == "unix" else None
 
     def ask(
         self,
@@ -41,8 +58,8 @@ class Door(msgspec.Struct, frozen=True):
         body: bytes = b"",
     ) -> http.client.HTTPResponse:
         """What that process answers; for no event loop. Raises :class:`Unreachable`."""
-        parts = urlsplit(self.address)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+        connection = _Connection(self.host, timeout=_SECONDS)
+        connection.path = self.path
         given = {**headers, "Authorization": f"Bearer {self.token}"}
         try:
             connection.request(method, target, body or None, given)
@@ -50,6 +67,20 @@ class Door(msgspec.Struct, frozen=True):
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable() from error
+
+
+class _Connection(http.client.HTTPConnection):
+    """One that may be by a socket in the file system."""
+
+    path: str | None = None
+
+    def connect(self) -> None:
+        if self.path is None:
+            super().connect()
+            return
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
 
 
 class Unreachable(StoreError):
@@ -118,6 +149,21 @@ class Doors:
         rows = self._database.run(lambda connection: connection.execute(query).all())
         alive = {owner for _, owner in rows if _may_live(owner)}
         return {id for id, owner in rows if owner in alive}
+
+    def ask(self, owned: Owned, method: str, path: str, said: Any = None) -> None:
+        """Have the process do it that has a thread open.
+
+        What is gone there, or waits for nothing any more, is no error. For no event loop. Raises
+        :class:`NoDoor`, and :class:`Unreachable` where it was not done.
+        """
+        door = self.of(owned.owner)
+        if door is None:
+            raise NoDoor(owned)
+        headers = {} if said is None else {"Content-Type": "application/json"}
+        answer = door.ask(method, path, headers, b"" if said is None else msgspec.json.encode(said))
+        answer.close()
+        if answer.status not in _SETTLED:
+            raise Unreachable()
 
 
 def _open(connection: sql.Connection, tables: Tables, door: Door) -> None:

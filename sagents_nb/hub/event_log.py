@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sql
-from msgspec.structs import replace
 
 from ..errors import StoreError
 from ..runtime.thread import runtime
+from ..store.database import leases
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
 from ..text import logger_of
-from .agencies import Agency, is_of
+from . import standings
 from .vocabulary import (
-    ASKED,
     DELTA,
-    MODEL_COMPLETED,
+    FORGOTTEN,
+    REPORTED,
     REQUEST_ACCEPTED,
     RUN_TICK,
+    SPAWNED,
     STATUSES,
     Told,
 )
@@ -32,6 +33,11 @@ logger = logger_of(__name__)
 MOST_READ = 10_000
 """Events that one answer has; who wants more asks for those after the last of them."""
 
+EVENTS_KEPT = 10_000
+"""Of one thread, the newest."""
+
+# They say which requests were done, and which children there are: these stay, and are not told.
+_NEVER_FORGOTTEN = (REQUEST_ACCEPTED, SPAWNED, REPORTED)
 
 # The number after which no database has any.
 _HIGHEST = 2**63 - 1
@@ -47,33 +53,11 @@ class ThreadEvent(msgspec.Struct, frozen=True, rename={"thread_id": "threadId"})
     data: dict[str, Any]
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What a thread is, without opening it: its ``status`` since the moment ``at``.
-
-    ``reason`` says why it waits or failed, and ``asks`` are the tools whose calls wait for people.
-    """
-
-    status: str = "registered"
-    at: datetime | None = None
-    reason: str | None = None
-    asks: tuple[str, ...] = ()
-
-
-class Spent(msgspec.Struct, kw_only=True):
-    """What threads have used: how many they are, the answers of models, and tokens.
-
-    ``cost_usd`` is of those answers that say it, None where none does.
-    """
-
-    threads: int = 0
-    model_calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = None
-
-
 Listener = Callable[[ThreadEvent | None], None]
 """Takes an event; None is the last, of a thread that is closed."""
+
+WhenKept = Callable[[Callable[[BaseException | None], object]], object]
+"""Has something called once what happened so far is safe: Session.when_kept."""
 
 
 class EventLog:
@@ -81,35 +65,65 @@ class EventLog:
 
     ``last`` is the number of the last that was told, ``status`` the type of the last of
     :data:`~sagents_nb.hub.vocabulary.STATUSES`, ``run_id`` the last run, ``ticks`` how many turns
-    there were, and ``accepted`` has the keys of all requests. Its methods are for the runtime loop,
-    where listeners are called, too, but for :meth:`wait`.
+    there were, ``accepted`` has the keys of all requests, and ``unreported`` the children of which
+    no report was told, by the calls that began them. All is kept, and told, once ``when_kept`` says
+    that the thread keeps what it tells of: nobody hears of a result that the next process would not
+    know. Nothing is, any more, once another process has had the thread. The newest ``events_kept``
+    stay. Its methods are for the runtime loop, where listeners are called, too, but for
+    :meth:`wait`.
     """
 
-    def __init__(self, database: Database, thread_id: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        thread_id: str,
+        when_kept: WhenKept = lambda tell: tell(None),
+        events_kept: int = EVENTS_KEPT,
+    ) -> None:
         self.thread_id = thread_id
         self._database = database
+        self._when_kept = when_kept
+        self._events_kept = events_kept
         self._listeners: list[Listener] = []
         self._due: list[Told] = []
         self._soon = False  # what is due is about to be written
-        self._writing: Future[int] | None = None  # one batch after the other, so none overtakes
+        self._writing: Future[None] | None = None  # one batch after the other, so none overtakes
         self._ended = False
         self.last = self.ticks = 0
         self.status: str | None = None
         self.run_id = ""
         self.accepted: set[str] = set()
+        self.unreported: dict[str, str] = {}
+        self._epoch = 0  # in which the thread is this process's, or was last
         database.run(self._begin, about=thread_id)
 
     def _begin(self, connection: sql.Connection) -> None:
+        self.check(connection)
         t = self._database.tables.hub_events
         mine = t.c.conversation_id == self.thread_id
         self.last = connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0
-        newest = sql.select(t.c.type).where(mine, t.c.type.in_(STATUSES)).order_by(t.c.seq.desc())
-        self.status = connection.scalar(newest.limit(1))
-        tick = sql.select(t.c.data).where(mine, t.c.type == RUN_TICK).order_by(t.c.seq.desc())
-        if data := connection.scalar(tick.limit(1)):
-            self.run_id, self.ticks = data["runId"], data["step"] + 1
+        known = last_run(connection, self._database.tables, self.thread_id)
+        self.status, self.run_id, self.ticks = known
         accepted = sql.select(t.c.data).where(mine, t.c.type == REQUEST_ACCEPTED)
         self.accepted = {data["idempotencyKey"] for data in connection.scalars(accepted)}
+        of_children = sql.select(t.c.type, t.c.data).where(mine, t.c.type.in_((SPAWNED, REPORTED)))
+        told = connection.execute(of_children).all()
+        reported = {row.data["childThreadId"] for row in told if row.type == REPORTED}
+        self.unreported = {
+            row.data["toolCallId"]: row.data["childThreadId"]
+            for row in told
+            if row.type == SPAWNED and row.data["childThreadId"] not in reported
+        }
+
+    def check(self, connection: sql.Connection) -> None:
+        """Raise StaleOwner where another process has the thread, or had it since.
+
+        For whoever keeps something of it: in a transaction, within which nobody takes it then.
+        """
+        database = self._database
+        self._epoch = leases.check_untaken(
+            connection, database.tables, database.owner, self.thread_id, self._epoch
+        )
 
     def listen(self, listener: Listener) -> None:
         """Tell it what follows."""
@@ -141,38 +155,55 @@ class EventLog:
             if writing.exception() is not None:
                 return
 
-    def _write(self) -> Future[int] | None:
+    def _write(self) -> Future[None] | None:
         """Write what is due, after what is written now; a future for that, None if all is kept."""
         self._soon = False
-        if self._writing is not None:
-            return self._writing
-        due, self._due = self._due, []
+        if self._writing is None and not self._due:
+            self._tell_end()
+        elif self._writing is None:
+            due, self._due = self._due, []
+            written: Future[None] = Future()
+            self._writing = written
+            self._when_kept(lambda _: self._insert(due, written))
+        return self._writing
+
+    def _insert(self, due: list[Told], written: Future[None]) -> None:
         kept = [each for each in due if each[0] != DELTA]
         at = datetime.now(UTC)
         if not kept:
+            self._writing = None
             self._tell(due, at, self.last)
-            self._tell_end()
-            return None
+            written.set_result(None)
+            self._write()
+            return
         rows = [
             {"conversation_id": self.thread_id, "type": type, "data": data, "at": at}
             for type, data in kept
         ]
-        table = self._database.tables.hub_events
-        self._writing = writing = self._database.submit(
-            lambda connection: _insert(connection, table, rows), about=self.thread_id
+        inserting = self._database.submit(
+            lambda connection: self._keep(connection, rows), about=self.thread_id
         )
-        writing.add_done_callback(lambda _: runtime.post(self._written, writing, due, at))
-        return writing
+        inserting.add_done_callback(
+            lambda _: runtime.post(self._inserted, inserting, due, at, written)
+        )
 
-    def _written(self, writing: Future[int], due: list[Told], at: datetime) -> None:
+    def _keep(self, connection: sql.Connection, rows: list[dict[str, Any]]) -> int:
+        self.check(connection)
+        return _insert(connection, self._database.tables, rows, self._events_kept)
+
+    def _inserted(
+        self, inserting: Future[int], due: list[Told], at: datetime, written: Future[None]
+    ) -> None:
         self._writing = None
-        if (error := writing.exception()) is None:
-            self._tell(due, at, writing.result() - 1)
+        if (error := inserting.exception()) is None:
+            self._tell(due, at, inserting.result() - 1)
+            written.set_result(None)
             self._write()
         else:
             logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
             if isinstance(error, StoreError):  # else they never can be
                 self._due = [each for each in due if each[0] != DELTA] + self._due
+            written.set_exception(error)
             self._tell_end()
 
     def _tell(self, told: Sequence[Told], at: datetime, number: int) -> None:
@@ -191,7 +222,8 @@ class EventLog:
             self._listeners.clear()
 
     def read_types(self, types: Sequence[str]) -> list[ThreadEvent]:
-        """All of these ``types``; not on the runtime thread."""
+        """All of these ``types`` that were told so far; not on the runtime thread."""
+        self.wait()
         t = self._database.tables.hub_events
         mine = sql.and_(t.c.conversation_id == self.thread_id, t.c.type.in_(types))
         return self._database.run(
@@ -199,13 +231,39 @@ class EventLog:
         )
 
 
+class LastRun(NamedTuple):
+    """The last run of a thread: the type of the event that says what it is, its id, its turns."""
+
+    status: str | None
+    id: str
+    ticks: int
+
+
+def last_run(connection: sql.Connection, tables: Tables, thread_id: str) -> LastRun:
+    """What was told of the last run of a thread, whoever has it."""
+    t = tables.hub_events
+    mine = sql.and_(t.c.conversation_id == thread_id, t.c.type == RUN_TICK)
+    tick = connection.scalar(sql.select(t.c.data).where(mine).order_by(t.c.seq.desc()).limit(1))
+    id, ticks = ("", 0) if tick is None else (tick["runId"], tick["step"] + 1)
+    return LastRun(standings.last_type(connection, tables, thread_id), id, ticks)
+
+
 def read(
     connection: sql.Connection, tables: Tables, thread_id: str, since: int
 ) -> list[ThreadEvent]:
-    """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it."""
-    t = tables.hub_events
-    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > min(since, _HIGHEST))
-    return _read(connection, t, thread_id, after)
+    """What was told of a thread after number ``since``, the first :data:`MOST_READ` of it.
+
+    Instead of what is forgotten of it there is one event that says so.
+    """
+    t, s = tables.hub_events, tables.hub_standings
+    known = sql.select(s.c.forgotten).where(s.c.conversation_id == thread_id)
+    until = connection.scalar(known) or 0
+    after = sql.and_(t.c.conversation_id == thread_id, t.c.seq > max(until, min(since, _HIGHEST)))
+    told = _read(connection, t, thread_id, after)
+    if since >= until:
+        return told
+    ts = told[0].ts if told else datetime.now(UTC).isoformat()
+    return [ThreadEvent(thread_id, ts, until, FORGOTTEN, {"until": until}), *told]
 
 
 def _read(
@@ -215,65 +273,36 @@ def _read(
     return [ThreadEvent(thread_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
 
 
-def standings(connection: sql.Connection, tables: Tables, agency: Agency) -> dict[str, Standing]:
-    """What each thread of an agency is of which anything was told, by its id."""
-    found = {
-        event.thread_id: Standing(
-            status=STATUSES[event.type],
-            at=datetime.fromisoformat(event.ts),
-            reason=event.data.get("reason") or event.data.get("error"),
-        )
-        for event in _last_of(connection, tables, agency, tuple(STATUSES))
-    }
-    waiting = [id for id, standing in found.items() if standing.reason == "hitl"]
-    if waiting:
-        for event in _last_of(connection, tables, agency, (ASKED,)):
-            if event.thread_id in waiting:
-                asks = tuple(call["toolName"] for call in event.data["proposedToolCalls"])
-                found[event.thread_id] = replace(found[event.thread_id], asks=asks)
-    return found
+def _insert(
+    connection: sql.Connection, tables: Tables, rows: list[dict[str, Any]], events_kept: int
+) -> int:
+    t, thread_id = tables.hub_events, rows[0]["conversation_id"]
+    mine = t.c.conversation_id == thread_id
+    last = int(connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0)
+    for number, row in enumerate(rows, last + 1):
+        # One by one: a server does not end the transaction of who stands still among many.
+        connection.execute(t.insert(), {**row, "seq": number})
+    standings.note(connection, tables, thread_id, rows)
+    newest, step = last + len(rows), max(1, events_kept // 10)  # some at once, and not each alone
+    if newest > events_kept and newest // step > last // step:
+        _forget(connection, tables, thread_id, newest - events_kept)
+    return last + 1
 
 
-def _last_of(
-    connection: sql.Connection, tables: Tables, agency: Agency, types: Sequence[str]
-) -> list[ThreadEvent]:
-    """Of each thread the last event of these types: found from the end, since it is near there."""
-    t, c = tables.hub_events, tables.conversations
-    of_it = t.alias()
-    newest = (
-        sql.select(of_it.c.seq)
-        .where(of_it.c.conversation_id == c.c.id, of_it.c.type.in_(types))
-        .order_by(of_it.c.seq.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    mine = sql.and_(is_of(tables, agency), t.c.seq == newest)
-    rows = connection.execute(sql.select(t).join(c, c.c.id == t.c.conversation_id).where(mine))
-    return [ThreadEvent(r.conversation_id, r.at.isoformat(), r.seq, r.type, r.data) for r in rows]
-
-
-def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
-    """What the threads have used that an agency has now."""
-    t, c = tables.hub_events, tables.conversations
-    mine = is_of(tables, agency)
-    total = Spent(threads=connection.scalar(sql.select(sql.func.count()).where(mine)) or 0)
-    answers = sql.select(t.c.data).join(c, c.c.id == t.c.conversation_id)
-    for data in connection.scalars(answers.where(mine, t.c.type == MODEL_COMPLETED)):
-        usage = data.get("usage", {})
-        total.model_calls += 1
-        total.input_tokens += usage.get("inputTokens", 0)
-        total.output_tokens += usage.get("outputTokens", 0)
-        if "costUsd" in usage:
-            total.cost_usd = (total.cost_usd or 0.0) + usage["costUsd"]
-    return total
-
-
-def _insert(connection: sql.Connection, table: sql.Table, rows: list[dict[str, Any]]) -> int:
-    mine = table.c.conversation_id == rows[0]["conversation_id"]
-    last = connection.scalar(sql.select(sql.func.max(table.c.seq)).where(mine)) or 0
-    numbered = [{**row, "seq": number} for number, row in enumerate(rows, last + 1)]
-    connection.execute(table.insert(), numbered)
-    return int(last) + 1
+def _forget(connection: sql.Connection, tables: Tables, thread_id: str, until: int) -> None:
+    """Keep none up to that number, but what says how the thread goes on."""
+    t, s = tables.hub_events, tables.hub_standings
+    mine, of_it = t.c.conversation_id == thread_id, s.c.conversation_id == thread_id
+    ticks = sql.select(t.c.seq).where(mine, t.c.type == RUN_TICK).order_by(t.c.seq.desc())
+    tick = connection.scalar(ticks.limit(1))  # which run it was, and which of its turns
+    until = until if tick is None else min(until, tick - 1)
+    before = connection.scalar(sql.select(s.c.forgotten).where(of_it)) or 0
+    if until <= before:
+        return
+    gone = t.c.seq.between(before + 1, until)
+    connection.execute(t.delete().where(mine, gone, t.c.type.not_in(_NEVER_FORGOTTEN)))
+    if not connection.execute(s.update().where(of_it).values(forgotten=until)).rowcount:
+        connection.execute(s.insert().values(conversation_id=thread_id, asks=[], forgotten=until))
 
 
 def _call(listener: Listener, event: ThreadEvent | None) -> None:

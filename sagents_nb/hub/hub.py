@@ -20,26 +20,32 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, Owned, SagentsError
+from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleOwner
+from ..events import Event
 from ..files import Mount, VirtualFilesystem
-from ..files.storages.sql import SQLStorage
 from ..messages import Message
 from ..session import Session
-from ..store import ConversationStore
+from ..sql import path_of
+from ..store import ConversationStore, conversations
+from ..store.scope import owner_of
 from ..text import logger_of
-from . import agencies, blueprints, event_log, notebooks, variables
+from . import agencies, blueprints, event_log, notebooks, standings, variables
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint, KeptBlueprint
-from .doors import Doors
-from .event_log import EventLog, Spent, Standing, ThreadEvent
+from .doors import Doors, thread_path
+from .event_log import EVENTS_KEPT, EventLog, ThreadEvent
+from .limits import Limits, TooMany
 from .notebooks import KeptThread, NoKernel
+from .operations import Figures, line
 from .reports import Reports
 from .scheduler import Scheduler
+from .standings import Spent, Standing
 from .sub_agents import Task, links_of
 from .system import AgentSystem
+from .thread_files import ThreadFiles, scope_of
 from .threads import NotebookThread, Thread, ThreadRecord, is_id, missing, record_of
 from .variables import resolved
-from .vocabulary import SPAWNED
+from .vocabulary import SPAWNED, Translator
 
 logger = logger_of(__name__)
 
@@ -74,21 +80,13 @@ def _is_ascii(value: Any) -> bool:
     return isinstance(value, str) and value.isascii()
 
 
-class TooManyRuns(SagentsError):
-    """As many runs are active as a hub takes."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(
-            f"{most} runs are active, as many as this hub takes; try again when one has ended."
-        )
-
-
 class Hub:
     """Agencies and their threads, from a ``system``, kept in a ``store``.
 
     ``store`` is a :class:`~sagents_nb.ConversationStore`, the path of its file or its URL; one that
     was opened here is closed with it. ``environment`` names the variables of the process that a
-    variable of an agency may stand for, as "$NAME". ``scheduler`` has its schedules, ``doors``
+    variable of an agency may stand for, as "$NAME". Of what is told of a thread the newest
+    ``events_kept`` stay, 1,000 at least. ``scheduler`` has its schedules, ``doors``
     where other processes can be asked for what they have open. Every method may be called from any
     thread, and none from an event loop: they wait for the store. To an agency what is another's is
     not there.
@@ -106,19 +104,21 @@ class Hub:
     >>> hub.close()
     """
 
-    @kinds.checked(store=_STORE, environment=_NAMES)
+    @kinds.checked(store=_STORE, environment=_NAMES, events_kept=kinds.whole(1_000))
     def __init__(
         self,
         system: AgentSystem,
         store: ConversationStore | str | Path,
         *,
         environment: Collection[str] = (),
+        events_kept: int = EVENTS_KEPT,
     ) -> None:
         self.system = system
         self.environment = frozenset(environment)
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
-        self._files = SQLStorage(self.store.database.url)
+        self._events_kept = events_kept
+        self._files = ThreadFiles(self.store.database.url)
         self._live: dict[str, Thread] = {}
         self._lock = threading.Lock()
         # Of several who open, change or delete one thread at once, each does it alone.
@@ -128,6 +128,7 @@ class Hub:
         self._guests: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
         self._closed = self._recovers = False
         self._keeping = threading.Lock()
+        self.figures = self._figures()
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
         self._reports = Reports(self)
@@ -137,6 +138,22 @@ class Hub:
     @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Hub over {self.store!r}: {len(self._live)} threads are open>"
+
+    def _figures(self) -> Figures:
+        """What is counted here, and what can be asked at any time for little."""
+        figures, path = Figures(), path_of(self.store.database.url)
+        figures.gauge("sagents_hub_active_runs", "Runs that are active.", self.active_runs)
+        figures.gauge("sagents_hub_open_threads", "Threads open here.", lambda: len(self._live))
+        figures.gauge(
+            "sagents_hub_waiting_threads",
+            "Threads of all agencies that wait for people.",
+            lambda: self._run(standings.count_waiting),
+        )
+        if path is not None:
+            figures.gauge(
+                "sagents_hub_store_bytes", "Size of the store's file.", lambda: _size_of(path)
+            )
+        return figures
 
     def _run(self, query: Callable[..., T], *args: Any) -> T:
         tables = self.store.database.tables
@@ -226,7 +243,12 @@ class Hub:
             if id == agency.id:
                 guest.close("its agency is deleted")
         for record in self.threads(agency):
-            self.delete_thread(agency, record.id)
+            try:
+                self.delete_thread(agency, record.id)
+            except NotFound:
+                continue  # somebody was faster
+            except Owned as owned:
+                self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
         self._run(agencies.delete, agency)
 
     # blueprints
@@ -461,7 +483,7 @@ class Hub:
         {}
         >>> hub.close()
         """
-        found = self._run(event_log.standings, agency)
+        found = self._run(standings.listed, agency)
         if not agency.is_notebook:
             return found
         here = self.doors.reachable()
@@ -492,7 +514,27 @@ class Hub:
         0
         >>> hub.close()
         """
-        return self._run(event_log.spent, agency)
+        return self._run(standings.spent, agency)
+
+    def waiting(self) -> list[tuple[Agency, ThreadRecord, Standing]]:
+        """The threads of all agencies that wait for people, the longest first.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> hub.waiting()
+        []
+        >>> hub.close()
+        """
+        if not self._run(standings.count_waiting):
+            return []
+        found = [
+            (agency, record, standing)
+            for agency in self.agencies()
+            for conversation, standing in self._run(standings.waiting, agency)
+            if (record := record_of(agency, conversation)) is not None
+            and not (agency.is_notebook and record.id not in self.doors.reachable())
+        ]
+        return sorted(found, key=lambda each: each[2].at or each[1].created_at)
 
     def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
         mine = self.store if agency.is_notebook else self.store.scoped(agency)
@@ -559,7 +601,7 @@ class Hub:
         if record.in_notebook:
             raise self.doors.holder(record.id) or NoKernel()
         files = VirtualFilesystem(
-            ("thread", record.id), [Mount(default=True, storage=self._files, debounce=0)]
+            scope_of(record.id), [Mount(default=True, storage=self._files, debounce=0)]
         )
         session = Session.open(
             record.id,
@@ -571,7 +613,9 @@ class Hub:
         )
         session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
         session.steering_mode = "all"
-        log = EventLog(self.store.database, record.id)
+        log = EventLog(self.store.database, record.id, session.when_kept, self._events_kept)
+        log.listen(partial(self.figures.hear, agency.id))
+        self._files.follow(log)
         return Thread(
             record, session, log, partial(self._stopped, agency), partial(self._name, agency)
         )
@@ -584,28 +628,65 @@ class Hub:
     def _values(self, agency: Agency) -> dict[str, Any]:
         return resolved(self._run(variables.listed, agency.id), self.environment)
 
-    @kinds.checked(most=kinds.whole(1))
-    def guest(self, agency: Agency, type: str, most: int) -> Session:
+    @kinds.checked
+    def guest(self, agency: Agency, type: str, limits: Limits) -> Session:
         """A conversation that is kept nowhere, with an agent of the ``agency``; None are begun.
 
         Those that are open count as active runs, and end with their agency. Raises
-        :class:`TooManyRuns` where ``most`` are active, and what :meth:`agent` raises.
+        :class:`~sagents_nb.hub.limits.TooMany` where as many are active as the ``limits`` say, and
+        what :meth:`agent` raises.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
         >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
-        >>> with hub.guest(agency, "guide", 32) as session:
+        >>> from sagents_nb.hub.limits import Limits
+        >>> with hub.guest(agency, "guide", Limits()) as session:
         ...     hub.active_runs()
         1
         >>> hub.close()
         """
         agent = self.agent(agency, type)
         with self._lock:
-            if self.active_runs() >= most:
-                raise TooManyRuns(most)
+            self._check_runs(limits)
             session = Session(agent, inactivity_timeout=None)
             self._guests[session] = agency.id
+        translator = Translator(agent.model.name)
+
+        def hear(event: Event) -> None:
+            for told in translator.translate(event):
+                self.figures.take(told)
+
+        session.subscribe(hear)
         return session
+
+    @kinds.checked
+    def check_room(self, agency: Agency, limits: Limits) -> None:
+        """Raise :class:`~sagents_nb.hub.limits.TooMany` where the ``agency`` may begin no run.
+
+        That is where as many are active as the ``limits`` say, or as many of its threads wait for
+        people. Answering one, or cancelling it, is not beginning one.
+
+        >>> from sagents_nb.hub import AgentSystem, Hub
+        >>> from sagents_nb.hub.limits import Limits
+        >>> hub = Hub(AgentSystem("demo"), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> hub.check_room(agency, Limits())
+        >>> hub.close()
+        """
+        self._check_runs(limits)
+        waiting = self._run(standings.count_waiting, agency)
+        if waiting >= limits.approvals:
+            raise TooMany(
+                f"{waiting} threads of this agency wait for people, as many as it may have; answer "
+                "or cancel one, then try again."
+            )
+
+    def _check_runs(self, limits: Limits) -> None:
+        if self.active_runs() >= limits.runs:
+            raise TooMany(
+                f"{limits.runs} runs are active, as many as this hub takes; try again when one has "
+                "ended."
+            )
 
     def active_runs(self) -> int:
         """How many threads run now, here, and guests there are.
@@ -641,7 +722,7 @@ class Hub:
             both = {**thread.record.variables, **variables}
             record = msgspec.structs.replace(thread.record, variables=both)
             agent = self._agent(agency, record)
-            self.store.scoped(agency).update_conversation(record.id, metadata=record.metadata())
+            self._write(agency, thread, record)
             thread.replace_agent(record, agent)
 
     @kinds.checked(since=kinds.whole(0))
@@ -731,7 +812,8 @@ class Hub:
                     return live
                 live.close("it is shown anew")
             shown = self._run(notebooks.show, notebook, id)
-            thread = NotebookThread(shown, session, EventLog(self.store.database, id))
+            log = EventLog(self.store.database, id, session.when_kept, self._events_kept)
+            thread = NotebookThread(shown, session, log)
             with self._lock:
                 if not self._closed:
                     self._live[id] = thread
@@ -842,35 +924,56 @@ class Hub:
         'canceled'
         >>> hub.close()
         """
-        links = links_of(thread.session.state.interrupt)
-        for link in links:
+        for link in links_of(thread.session.state.interrupt):
             with suppress(NotFound):
-                self.cancel(agency, self.thread(agency, link.child_id))
+                self.cancel_thread(agency, link.child_id)
         thread.cancel()
+
+    @kinds.checked
+    def cancel_thread(self, agency: Agency, id: str) -> None:
+        """:meth:`cancel` the thread of that ``id``, also where another process has it open.
+
+        Raises :class:`~sagents_nb.errors.NotFound`.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.cancel_thread(agency, thread.record.id)
+        >>> thread.status
+        'canceled'
+        >>> hub.close()
+        """
+        try:
+            self.cancel(agency, self.thread(agency, id))
+        except Owned as owned:
+            self.doors.ask(owned, "POST", f"{thread_path(agency.id, id)}/cancel")
 
     def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
         """Have the child of a task begin, if it has not; gives its id and its token's digest."""
         key = f"task {task.id}"
-        record = self._find(agency, task.id) if task.child is None else None
         if task.child is not None:
             child = self.thread(agency, self._child_of(agency, parent, task.child))
             if not child.has_accepted(key):  # each report has a token of its own
                 self._keep(agency, child, parent=_reporting_to(parent))
-        elif record is not None:
-            child = self.thread(agency, record.id)
         else:
-            record = ThreadRecord(
-                id=task.id,
-                agency_id=agency.id,
-                created_at=datetime.now(UTC),
-                blueprint=task.blueprint or self._blueprint(agency, task.type),
-                request=parent.request,
-                variables=parent.variables,
-                parent=_reporting_to(parent),
-            )
-            child = self._created(agency, record)
-            spawned = {"childThreadId": record.id, "toolCallId": task.tool_call_id}
-            self.thread(agency, parent.id).tell([(SPAWNED, spawned)])
+            if self._find(agency, task.id) is not None:  # it was made before a crash
+                child = self.thread(agency, task.id)
+            else:
+                record = ThreadRecord(
+                    id=task.id,
+                    agency_id=agency.id,
+                    created_at=datetime.now(UTC),
+                    blueprint=task.blueprint or self._blueprint(agency, task.type),
+                    request=parent.request,
+                    variables=parent.variables,
+                    parent=_reporting_to(parent),
+                )
+                child = self._created(agency, record)
+            teller = self.thread(agency, parent.id)
+            if task.id not in teller.children:
+                spawned = {"childThreadId": task.id, "toolCallId": task.tool_call_id}
+                teller.tell([(SPAWNED, spawned)])
         child.invoke([Message.user(task.description)], idempotency_key=key)
         assert child.record.parent is not None
         return child.record.id, digest_of(child.record.parent["token"])
@@ -929,6 +1032,7 @@ class Hub:
                     continue  # it is at work elsewhere
                 except SagentsError as error:
                     logger.warning("Thread %s could not be gone on with: %s", id, error)
+        line("hub.recovered", runs=count)
         return count
 
     def _go_on(self, agency: Agency, thread: Thread) -> None:
@@ -955,12 +1059,22 @@ class Hub:
             self._workers.submit(self._keep, agency, thread, title=title)
 
     def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
-        with self._keeping, suppress(NotFound):  # it may have been deleted meanwhile
+        # It may have been deleted meanwhile, or another process may have it.
+        with self._keeping, suppress(NotFound, StaleOwner):
             thread.record = msgspec.structs.replace(thread.record, **changes)
             named = {"title": changes["title"]} if "title" in changes else {}
-            self.store.scoped(agency).update_conversation(
-                thread.record.id, metadata=thread.record.metadata(), **named
-            )
+            self._write(agency, thread, thread.record, **named)
+
+    def _write(self, agency: Agency, thread: Thread, record: ThreadRecord, **named: Any) -> None:
+        """Keep a ``record`` of a ``thread``; raises StaleOwner where another process has it."""
+        owner, changes = owner_of(agency), {"metadata": record.metadata(), **named}
+
+        def write(connection: sql.Connection) -> None:
+            thread.log.check(connection)
+            tables = self.store.database.tables
+            conversations.update(connection, tables, owner, record.id, changes)
+
+        self.store.database.run(write, about=record.id)
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.
@@ -987,6 +1101,12 @@ def _refuse_notebook(agency: Agency) -> None:
         raise ConfigurationError(
             f"What {agency.name!r:.110} has begins in that notebook; choose another agency."
         )
+
+
+def _size_of(path: Path) -> int:
+    """Bytes of an SQLite file, with what is not copied to it yet."""
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _no_blueprint(name: str) -> NotFound:

@@ -25,7 +25,8 @@ from ..store.database.schema import Tables
 from ..store.scope import owner_of
 from . import agencies
 from .agencies import NOTEBOOK
-from .event_log import EventLog, Standing
+from .event_log import last_run
+from .standings import Standing
 from .threads import HUB, ThreadRecord, record_of
 from .vocabulary import STATUSES, chats
 
@@ -94,9 +95,10 @@ class KeptThread:
     def state(self) -> dict[str, Any]:
         """All that it is, as :meth:`Thread.state <sagents_nb.hub.Thread.state>` says it."""
         record, state = self._record, self._state()
-        log = EventLog(self._store.database, record.id)
-        standing = as_left(Standing(status=STATUSES.get(log.status or "", "registered")))
-        run = {"runId": log.run_id, "status": standing.status, "step": log.ticks}
+        database = self._store.database
+        last = database.run(lambda connection: last_run(connection, database.tables, record.id))
+        standing = as_left(Standing(status=STATUSES.get(last.status or "", "registered")))
+        run = {"runId": last.id, "status": standing.status, "step": last.ticks}
         return {
             "state": {
                 "messages": chats(state.messages),

@@ -8,12 +8,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
-import msgspec
-
 from ..errors import NotFound, Owned, StaleApproval
 from ..text import logger_of
 from .agencies import Agency
-from .doors import Doors, Unreachable
+from .doors import Doors, NoDoor, Unreachable, thread_path
 from .sub_agents import Link, links_of
 from .threads import NothingWaits, Thread
 
@@ -28,8 +26,8 @@ class Host(Protocol):
     def thread(self, agency: Agency, id: str) -> Thread:
         """The thread of that id, open."""
 
-    def cancel(self, agency: Agency, thread: Thread) -> None:
-        """Stop that thread, and the children that it waits for."""
+    def cancel_thread(self, agency: Agency, id: str) -> None:
+        """Stop the thread of that id, wherever it is open, and the children that it waits for."""
 
 
 class Reports:
@@ -49,19 +47,16 @@ class Reports:
         try:
             self._hub.thread(agency, parent["threadId"])
         except Owned as owned:
-            door = self._hub.doors.of(owned.owner)
-            if door is None:
-                logger.warning("Thread %s waits where it cannot be told", parent["threadId"])
-                return
             report = {
                 "token": parent["token"],
                 "childThreadId": child.record.id,
                 "report": child.answer,
             }
-            path = f"/agency/{agency.id}/agent/{parent['threadId']}/child_result"
-            headers = {"Content-Type": "application/json"}
-            with suppress(Unreachable):  # its next process looks after it
-                door.ask("POST", path, headers, msgspec.json.encode(report)).close()
+            path = f"{thread_path(agency.id, parent['threadId'])}/child_result"
+            try:
+                self._hub.doors.ask(owned, "POST", path, report)
+            except (NoDoor, Unreachable):  # its next process looks after it
+                logger.warning("Thread %s waits where it cannot be told", parent["threadId"])
             return
         except NotFound:
             return  # it was deleted meanwhile
@@ -84,14 +79,15 @@ class Reports:
             logger.exception("Thread %s could not be given its reports", parent_id)
 
     def _report_of(self, agency: Agency, link: Link) -> str | None:
-        try:
-            child = self._hub.thread(agency, link.child_id)
-        except NotFound:
-            return "Error: The sub-agent is gone."
-        if child.status in ("completed", "error", "canceled"):
-            return child.answer
+        with suppress(Owned):  # whoever has it open tells of its end
+            try:
+                child = self._hub.thread(agency, link.child_id)
+            except NotFound:
+                return "Error: The sub-agent is gone."
+            if child.status in ("completed", "error", "canceled"):
+                return child.answer
         if link.deadline is not None and time.time() >= link.deadline:
-            self._hub.cancel(agency, child)
+            self._hub.cancel_thread(agency, link.child_id)
             return "Error: The sub-agent took longer than it was given."
         return None
 

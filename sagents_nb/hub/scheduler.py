@@ -15,6 +15,7 @@ from ..text import logger_of
 from . import schedules
 from .agencies import Agency
 from .blueprints import KeptBlueprint
+from .operations import Figures, line
 from .schedules import KeptSchedule, Schedule, ScheduleRun
 from .threads import Thread
 
@@ -30,6 +31,7 @@ class Host(Protocol):
     """The hub, as far as schedules need it."""
 
     store: ConversationStore
+    figures: Figures
 
     def agency(self, id: str) -> Agency:
         """The agency of that id."""
@@ -253,6 +255,8 @@ class Scheduler:
         for run, kept in self._run(schedules.claim, datetime.now(UTC)):
             if run.status == schedules.RUNNING:
                 self._begin(kept, run)
+            elif run.status == schedules.SKIPPED:
+                self._tell(run, run.status)
 
     def _look_after(self) -> None:
         """Of what ran when a process ended: what has ended since, and what never began."""
@@ -321,4 +325,10 @@ class Scheduler:
     def _end(self, run: ScheduleRun, status: str, error: str | None = None) -> None:
         # Who says it last, of several who saw the end at once, begins nothing beside the others.
         if self._run(schedules.end_run, run.id, status, error):
+            self._tell(run, status)
             self._begin_pending(run.schedule_id)
+
+    def _tell(self, run: ScheduleRun, status: str) -> None:
+        self._hub.figures.count("sagents_hub_schedule_runs_total", status=status)
+        schedule, thread = run.schedule_id, run.thread_id
+        line("schedule.ended", status=status, schedule=schedule, run=run.id, thread=thread)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -21,11 +21,19 @@ from ..errors import (
     NotRunning,
     SagentsError,
 )
-from ..events import RESTS, AgentShutdown, Event, MessageEnd, StatusChanged
+from ..events import (
+    RESTS,
+    AgentShutdown,
+    DecisionMade,
+    Event,
+    MessageEnd,
+    StatusChanged,
+    ToolExecutionEnd,
+)
 from ..files.entry import FileEntry
 from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
 from ..loop.open_calls import DOUBT_ANSWERS, doubtful_calls
-from ..messages import Message
+from ..messages import DECISION, Message, ToolResult
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Run, Session
@@ -231,6 +239,21 @@ class Thread:
 
     def _untold(self) -> list[Told]:
         """What happened and was not told, since the process ended that would have told it."""
+        results = (r for m in self.session.messages for r in m.tool_results)
+        reports = self._reports(results) if self.log.unreported else []
+        return [*reports, *self._untold_status()]
+
+    def _reports(self, results: Iterable[ToolResult]) -> list[Told]:
+        """The reports in these of which nothing was told, since the process ended meanwhile."""
+        children = self.log.unreported
+        return [
+            (REPORTED, {"childThreadId": children.pop(result.tool_call_id), "result": result.text})
+            for result in results
+            if result.tool_call_id in children
+            and result.metadata.get(DECISION, {}).get("by") == BY_SUB_AGENT
+        ]
+
+    def _untold_status(self) -> list[Told]:
         session, told = self.session, self.log.status
         tell = self._translator
         if session.status == "interrupted":
@@ -254,6 +277,10 @@ class Thread:
                 self._has_title = True
                 self._named(self, f"{title[:MOST_TITLE]}…" if len(title) > MOST_TITLE else title)
         told = self._translator.translate(event)
+        if isinstance(event, DecisionMade) and event.by == BY_SUB_AGENT:
+            self.log.unreported.pop(event.tool_call_id, None)
+        elif isinstance(event, ToolExecutionEnd):
+            told = [*self._reports([event.result]), *told]
         self.log.append(told)
         if any(STATUSES.get(type, "running") != "running" for type, _ in told):
             self._stopped(self)
@@ -379,7 +406,7 @@ class Thread:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
             decisions = _decisions(waiting, approved, edits, answers, names)
             shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
-            self.session.decide(
+            self.decide(
                 decisions,
                 interrupt_id=interrupt_id or waiting.id,
                 digests=shown if digests is None else digests,

@@ -41,6 +41,9 @@ REQUEST_ACCEPTED = "request.accepted"
 RUN_CANCELED = "run.canceled"
 RUN_TICK = "run.tick"
 
+FORGOTTEN = "events.forgotten"
+"""Instead of events that are not kept any more: data has the number of the last of them."""
+
 MODEL_COMPLETED = "model.completed"
 ASKED = "hitl.interrupt"
 

@@ -56,7 +56,7 @@ class Recorder(Protocol):
         """Have it safe that the body of this call is run."""
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
-        """Take the result of a call; it will be safe with the next ``keep`` or ``starting``.
+        """Take the result of a call; it will be safe soon, with the next ``keep`` at the latest.
 
         Not called for a result that also changes the state or asks people, since only the state
         that ``keep`` is given next says all of it, nor for a body that would not stop.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -19,12 +18,11 @@ from ..models.base import ChatModel
 from ..models.resolve import default_model, resolve_model
 from ..serialization import to_data
 from ..session import Session, sessions
+from ..store.own_folder import OWN_FOLDER, own_store
 from ..tools import Tool, as_tool
 from .cell_options import names
 from .cells import unattended
 from .tools import NotebookTools
-
-DIRECTORY = Path(".sagents")
 
 TAKE_OVER = "--take-over"
 YES = "--yes"
@@ -69,7 +67,7 @@ class NotebookStorage:
         from ..files import DiskStorage, Mount
 
         # A name may hold anything; a directory's may not.
-        place = DIRECTORY / "files" / quote(id, safe=" ")
+        place = OWN_FOLDER / "files" / quote(id, safe=" ")
         mount = Mount(default=True, storage=DiskStorage(place))
         files = VirtualFilesystem(("session", id), [mount])
         return {"store": self.store, "filesystem": files}
@@ -116,11 +114,7 @@ def _sees_notebook(agent: Agent) -> bool:
 def _open_store() -> Any:
     from ..store import ConversationStore
 
-    if not DIRECTORY.exists():
-        DIRECTORY.mkdir(mode=0o700)
-        # Conversations may hold what belongs in no repository.
-        (DIRECTORY / ".gitignore").write_text("*\n")
-    return ConversationStore(DIRECTORY / "agents.db")
+    return ConversationStore(own_store())
 
 
 _of_shells: WeakKeyDictionary[Any, Conversations] = WeakKeyDictionary()

@@ -16,6 +16,8 @@ from pathlib import PurePosixPath
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from .. import kinds
 from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import VirtualFilesystem
@@ -47,6 +49,9 @@ DEEPEST = 100
 
 # So many answers are kept of each session, for pages that have not heard them.
 KEPT_ANSWERS = 100
+
+# In the metadata of a message, where they are stored: the id of the request by which it was said.
+REQUEST_ID = "request_id"
 
 Reply = Callable[[dict[str, Any]], None]
 # Forks a session, all of it or what was before the message at a place, and keeps the fork; also
@@ -168,6 +173,9 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
     images, files = _images(request.get("images", [])), _texts(request.get("files", []))
     if not isinstance(text, str) or not (text.strip() or images or files):
         raise ValueError("There is nothing to send.")
+    id = request.get("id")
+    if _is_said(session, id):
+        return {"run_id": session.current_run.id if session.current_run else ""}
     if when not in ("queue", "steer"):
         raise ValueError(f"A message is sent by 'queue' or 'steer', not {reprlib.repr(when)}.")
     saved = list[str]()
@@ -178,7 +186,7 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
             saved.append(_saved(session.files, name, content))
         named = "\n".join(f"Attached file: {path}" for path in saved)
         said = "\n\n".join(filter(None, [text, named]))
-        message = _message(session, said, images)
+        message = _message(session, said, images, id)
         return {"run_id": session.send(message, when=when, instead_of=instead).id}
     except Exception:
         for path in saved:  # what was not sent has left nothing behind
@@ -186,16 +194,31 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         raise
 
 
-def _message(session: Session, said: str, images: list[ImagePart]) -> Message | str:
+def _message(session: Session, said: str, images: list[ImagePart], id: Any) -> Message:
     """What is sent; a {name} stands for what it did in an earlier message, which may be edited."""
     known = {}
     if "{" in said:
         known = {field.name: field for each in session.messages for field in fields_of(each)}
     if known.keys() & names_in(said):
-        return message_of(said, known, images)
-    if not images:
-        return said
-    return Message.user([TextPart(said), *images] if said.strip() else images)
+        message = message_of(said, known, images)
+    elif images:
+        message = Message.user([TextPart(said), *images] if said.strip() else images)
+    else:
+        message = Message.user(said)
+    if session.options.store is None or not (isinstance(id, str) and id):
+        return message
+    return replace(message, metadata={**message.metadata, REQUEST_ID: id})
+
+
+def _is_said(session: Session, id: Any) -> bool:
+    """Whether a process that ended before it could answer was asked the same."""
+    if session.options.store is None or not (isinstance(id, str) and id):
+        return False
+    said = itertools.chain(
+        (waiting.message for waiting in session.queued),
+        itertools.islice(reversed(session.messages), KEPT_ANSWERS),
+    )
+    return any(message.metadata.get(REQUEST_ID) == id for message in said)
 
 
 def _meant(messages: Sequence[Message], text: Any, request: dict[str, Any]) -> int:

@@ -1128,7 +1128,10 @@ class Actor:
         self.ended = done = Future[None]()
         if self._loop is not None:
             self._state = self._loop.state
-            if self._state.interrupt is None:  # else people are asked, or have just answered
+            # Else people are asked, or have just answered; or where it is opened again is known
+            # which of its calls have ended, which ran, and which are to run.
+            kept = self.journal is not None and bool(open_calls(self._state))
+            if self._state.interrupt is None and not kept:
                 self._state = self._loop.state_if_stopped("the session was closed")
         self._stop_now()
         self._unsubscribe_files()

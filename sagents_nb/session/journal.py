@@ -299,9 +299,19 @@ class SessionJournal:
         self._add("call", {"tool_call_id": call.id, "name": call.name}, tentative=True)
 
     def finished(self, call: ToolCall, result: ToolResult) -> None:
-        """Note the result of a call; it is written with what comes next."""
+        """Note the result of a call; it is written with what comes next, or by itself.
+
+        Where it was the last of its turn, what comes next is the message with the results, a turn
+        of the loop later; where others still run, that may be long, and a crash would leave in
+        doubt whether this one ran.
+        """
         data = {"tool_call_id": call.id, "name": call.name, "result": to_data(result)}
         self._add("call", data)
+        runtime.loop.call_soon(runtime.loop.call_soon, self._write_alone)
+
+    def _write_alone(self) -> None:
+        if not self._released:
+            self.flush()
 
     # writing
 

@@ -101,6 +101,16 @@ class Server:
         """What the server and its kernels wrote."""
         return self._log.read_text(errors="replace")
 
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End it as no program can hear of."""
+        self._process.kill()
+        self._process.wait(20)
+
     def stop(self) -> None:
         """End the server and its kernels."""
         self._process.terminate()
@@ -143,6 +153,25 @@ class LabServer(Server):
     def end_kernels(self) -> None:
         for session in self.request("GET", "api/sessions"):
             self.request("DELETE", f"api/sessions/{session['id']}")
+
+
+class LabWithHub(LabServer):
+    """The JupyterLab of a user of JupyterHub, with a hub of ``agents``, the text of a module."""
+
+    name = "JupyterLab with a hub"
+    base = "/user/ada"
+
+    def __init__(self, folder: Path, agents: str) -> None:
+        self._agents = agents
+        super().__init__(folder)
+        self.url += self.base
+
+    def command(self, folder: Path) -> Sequence[str]:
+        (self.root / "agents.py").write_text(self._agents)
+        return [*super().command(folder), f"--ServerApp.base_url={self.base}/"]
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        return {**super().environment(folder), "SAGENTS_HUB_SYSTEM": "agents:system"}
 
 
 class Notebook7Server(LabServer):
@@ -212,11 +241,6 @@ class HubServer(Server):
         """The one that it said, which opens the page once."""
         (found,) = re.findall(r"http\S+#code=\S+", self.log())
         return str(found)
-
-    def kill(self) -> None:
-        """End it as no program can hear of."""
-        self._process.kill()
-        self._process.wait(20)
 
     def start(self) -> None:
         """Begin anew with the store and at the port that it had."""

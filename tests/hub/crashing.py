@@ -7,11 +7,15 @@ an event with its number, ``ran N`` from inside a tool.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import threading
 from multiprocessing.connection import Connection
 from typing import Any
 
 import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint, Hub, Thread
+from sagents_nb.hub.event_log import ThreadEvent
 from sagents_nb.models.base import ModelRequest
 from sagents_nb.runtime.thread import runtime
 from tests.hub.world import rest
@@ -52,6 +56,38 @@ def the_thread(hub: Hub) -> Thread:
     agency = next(iter(hub.agencies()), None) or hub.create_agency()[0]
     known = hub.threads(agency)
     return hub.thread(agency, known[0].id) if known else hub.create_thread(agency, "clerk")
+
+
+def system_that_looks_and_holds() -> AgentSystem:
+    """A system whose agent calls two tools at once, of which one ends."""
+
+    def look() -> str:
+        "Look."
+        return "seen"
+
+    def hold() -> str:
+        "Hold."
+        threading.Event().wait()
+        return "never"
+
+    both = [sa.ToolCall("c1", "look", {}), sa.ToolCall("c2", "hold", {})]
+    model = sa.ScriptedModel([both, "done"])
+    system = AgentSystem(model).add_tool(look).add_tool(hold)
+    return system.add_agent(Blueprint("clerk", "Work."))
+
+
+def die_as_it_is_told(url: str) -> None:
+    """End, killed, in the moment in which a client is told what a tool gave; for a process."""
+    hub = Hub(system_that_looks_and_holds(), url)
+    thread = the_thread(hub)
+
+    def hear(event: ThreadEvent | None) -> None:
+        if event is not None and event.type == "tool.output":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    runtime.call(thread.log.listen, hear)
+    thread.invoke([sa.Message.user("go")])
+    threading.Event().wait()
 
 
 def live(pipe: Connection, url: str, first: int) -> None:

@@ -63,6 +63,20 @@ def test_what_was_acknowledged_is_there_after_a_kill_and_the_thread_goes_on(url:
     go_on(url, first)
 
 
+def test_a_call_whose_result_was_told_is_not_asked_about_after_a_kill(url: str) -> None:
+    process = crashing.fork_server().Process(target=crashing.die_as_it_is_told, args=(url,))
+    process.start()
+    process.join(PATIENCE)
+    assert process.exitcode == -9, "it ended by itself"
+    hub = Hub(crashing.system_that_looks_and_holds(), url)
+    thread = crashing.the_thread(hub)
+    waiting = thread.session.interrupt
+    assert waiting is not None
+    assert waiting.type == "in_doubt"
+    assert waiting.tool_call_ids == ["c2"]
+    hub.close()
+
+
 def go_on(url: str, number: int) -> None:
     """The thread does what it is told, and tells it."""
     hub = Hub(crashing.system_with(lambda number: None), url)

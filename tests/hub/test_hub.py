@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.errors import Owned
+from sagents_nb.errors import Owned, StaleOwner
+from sagents_nb.files import FileError
 from sagents_nb.hub import Blueprint, Hub
 from sagents_nb.runtime.thread import runtime
 from tests.hub.houses import a_hub
@@ -106,6 +107,41 @@ def test_a_thread_that_another_process_took_and_left_is_opened_anew(stored_world
     assert again is not thread
     assert say(again, "c") == "completed"
     assert chat(again)[-2:] == [("user", "c"), ("assistant", "two")]
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["has it", "had it"])
+def test_nothing_is_kept_of_a_thread_that_another_process_took(
+    stored_world: World, left: bool
+) -> None:
+    world = stored_world
+    thread = world.thread("one")
+    say(thread, "a", files={"/a.md": "before"})
+    before, heard = world.events(thread), listening(thread)
+    store = sa.ConversationStore(world.url)
+    agent = world.system.agent(Blueprint("clerk", "Be brief."))
+    taken = sa.Session.open(
+        thread.record.id, agent=agent, store=store, scope=world.agency, take_over=True
+    )
+    if left:
+        taken.close()
+    thread.tell([("tool.output", {"toolName": "look", "output": "late"})])
+    with pytest.raises(StaleOwner):
+        world.hub.set_variables(world.agency, thread, {"late": 1})
+    with pytest.raises(FileError):
+        thread.session.files.write("/late.md", "late")
+    with pytest.raises(FileError):
+        thread.session.files.delete("/a.md")
+    assert heard == []
+    taken.close()
+    store.close()
+    again = Hub(world.system, world.url)
+    (record,) = again.threads(world.agency)
+    assert record.variables == {}
+    assert again.events(world.agency, record.id)[: len(before)] == before
+    assert "tool.output" not in world.told(thread)
+    (there,) = in_threads(1, lambda n: again.thread(world.agency, record.id))
+    assert [entry.path for entry in there.session.files.contents()] == ["/a.md"]
+    again.close()
 
 
 def test_a_thread_that_rested_goes_on_as_it_was(world: World) -> None:

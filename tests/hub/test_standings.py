@@ -10,10 +10,11 @@ import pytest
 
 from sagents_nb import Message, ScriptedModel, Usage
 from sagents_nb.hub import AgentSystem, Blueprint, Hub
-from sagents_nb.hub.event_log import Standing
+from sagents_nb.hub.limits import Limits
+from sagents_nb.hub.standings import Standing
 from sagents_nb.hub.threads import Thread
 from sagents_nb.hub.web import agency_routes
-from sagents_nb.hub.web.call import Call, Limits
+from sagents_nb.hub.web.call import Call
 from tests.talking import call, until
 
 

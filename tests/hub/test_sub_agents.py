@@ -6,16 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
 import sagents_nb as sa
+from sagents_nb.hub import Hub
 from sagents_nb.hub.threads import NothingWaits
 from tests.hub.houses import a_hub, still, task, told
 from tests.talking import until
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "hub.db"
 
 
 def go(thread: Any) -> None:
@@ -27,7 +24,7 @@ def contents(thread: Any) -> list[str]:
 
 
 @pytest.mark.spec("H3.3.2", "H3.3.3", "H3.5.3")
-def test_a_parent_goes_on_once_all_have_reported_each_to_its_own_call(path: Path) -> None:
+def test_a_parent_goes_on_once_all_have_reported_each_to_its_own_call(path: Path | str) -> None:
     calls = [task("c1", "one"), task("c2", "two", "other")]
     models = {"boss": [calls, "Done."], "worker": ["first"], "other": ["second"]}
     with a_hub(path, models) as hub:
@@ -51,7 +48,7 @@ def test_a_parent_goes_on_once_all_have_reported_each_to_its_own_call(path: Path
 
 
 @pytest.mark.spec("H3.3.2")
-def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path) -> None:
+def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path | str) -> None:
     with a_hub(path, {"boss": [task("c1", "one", "nobody"), "I see."]}) as hub:
         agency, _ = hub.create_agency()
         boss = hub.create_thread(agency, "boss")
@@ -64,7 +61,7 @@ def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path) ->
 
 
 @pytest.mark.spec("H3.3.2")
-def test_one_that_takes_too_long_is_given_up(path: Path) -> None:
+def test_one_that_takes_too_long_is_given_up(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99], delay=3600)
     models = {"boss": [task("c1", "one", timeoutMs=50), "Too bad."], "worker": slow}
     with a_hub(path, models) as hub:
@@ -79,7 +76,7 @@ def test_one_that_takes_too_long_is_given_up(path: Path) -> None:
 
 
 @pytest.mark.spec("H3.3.4")
-def test_a_report_with_another_token_or_of_another_child_changes_nothing(path: Path) -> None:
+def test_a_report_with_another_token_or_of_another_child_changes_nothing(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99, "late"], delay=3600)
     with a_hub(path, {"boss": [task("c1", "one"), "Fine."], "worker": slow}) as hub:
         agency, _ = hub.create_agency()
@@ -99,7 +96,7 @@ def test_a_report_with_another_token_or_of_another_child_changes_nothing(path: P
             boss.report(child.id, "Once more.", token)
 
 
-def test_people_answer_what_they_are_asked_while_a_child_is_still_at_work(path: Path) -> None:
+def test_people_answer_what_they_are_asked_while_a_child_is_still_at_work(path: Path | str) -> None:
     def bill() -> sa.Interrupt:
         """Ask for money."""
         return sa.Interrupt("payment", message="Pay?")
@@ -123,7 +120,7 @@ def test_people_answer_what_they_are_asked_while_a_child_is_still_at_work(path: 
 
 
 @pytest.mark.spec("H3.3.5")
-def test_a_child_that_fails_reports_that_it_did(path: Path) -> None:
+def test_a_child_that_fails_reports_that_it_did(path: Path | str) -> None:
     models = {"boss": [task("c1", "one"), "I see."], "worker": [sa.ModelError("It is down.")]}
     with a_hub(path, models) as hub:
         agency, _ = hub.create_agency()
@@ -136,7 +133,7 @@ def test_a_child_that_fails_reports_that_it_did(path: Path) -> None:
 
 
 @pytest.mark.spec("H3.3.5")
-def test_a_child_that_is_cancelled_reports_that_it_was(path: Path) -> None:
+def test_a_child_that_is_cancelled_reports_that_it_was(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99], delay=3600)
     with a_hub(path, {"boss": [task("c1", "one"), "I see."], "worker": slow}) as hub:
         agency, _ = hub.create_agency()
@@ -150,7 +147,7 @@ def test_a_child_that_is_cancelled_reports_that_it_was(path: Path) -> None:
 
 
 @pytest.mark.spec("H3.3.1")
-def test_cancelling_a_parent_cancels_the_children_that_it_waits_for(path: Path) -> None:
+def test_cancelling_a_parent_cancels_the_children_that_it_waits_for(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99], delay=3600)
     with a_hub(path, {"boss": [task("c1", "one"), "never"], "worker": slow}) as hub:
         agency, _ = hub.create_agency()
@@ -168,7 +165,7 @@ def test_cancelling_a_parent_cancels_the_children_that_it_waits_for(path: Path) 
 
 
 @pytest.mark.spec("H3.3.6", "H3.3.7")
-def test_a_child_is_a_thread_of_the_agency_and_may_have_children(path: Path) -> None:
+def test_a_child_is_a_thread_of_the_agency_and_may_have_children(path: Path | str) -> None:
     models = {
         "boss": [task("c1", "lead it", "lead"), "Done."],
         "lead": [task("c2", "do it"), "It is done."],
@@ -191,7 +188,7 @@ def test_a_child_is_a_thread_of_the_agency_and_may_have_children(path: Path) -> 
 
 
 @pytest.mark.spec("H3.5.2")
-def test_more_may_be_said_to_one_by_its_number_or_its_id(path: Path) -> None:
+def test_more_may_be_said_to_one_by_its_number_or_its_id(path: Path | str) -> None:
     more = sa.ToolCall("c2", "message_agent", {"agentId": "1", "message": "And?"})
     wrong = sa.ToolCall("c3", "message_agent", {"agentId": "2", "message": "And?"})
     models = {"boss": [task("c1", "one"), more, wrong, "Done."], "worker": ["first", "second"]}
@@ -208,7 +205,7 @@ def test_more_may_be_said_to_one_by_its_number_or_its_id(path: Path) -> None:
         assert [m["content"] for m in messages] == ["one", "first", "And?", "second"]
 
 
-def test_the_kinds_that_a_blueprint_names_are_all_that_there_are(path: Path) -> None:
+def test_the_kinds_that_a_blueprint_names_are_all_that_there_are(path: Path | str) -> None:
     models = {"boss": [[task("c1", "one"), task("c2", "two", "own")], "Done."], "worker": ["no"]}
     with a_hub(path, models) as hub:
         agency, _ = hub.create_agency()
@@ -223,7 +220,7 @@ def test_the_kinds_that_a_blueprint_names_are_all_that_there_are(path: Path) -> 
         assert said == ["Error: There is no sub-agent 'worker'; there is own.", "mine"]
 
 
-def test_a_hub_that_ended_goes_on_with_the_child_and_gives_its_report(path: Path) -> None:
+def test_a_hub_that_ended_goes_on_with_the_child_and_gives_its_report(path: Path | str) -> None:
     models: dict[str, Any] = {"boss": [task("c1", "one"), "Done."]}
     slow = sa.ScriptedModel(["never" * 99], delay=3600)
     with a_hub(path, {**models, "worker": slow}) as hub:
@@ -240,7 +237,7 @@ def test_a_hub_that_ended_goes_on_with_the_child_and_gives_its_report(path: Path
         assert seqs == list(range(1, len(seqs) + 1))
 
 
-def test_a_report_that_no_process_lived_to_give_is_given_by_the_next(path: Path) -> None:
+def test_a_report_that_no_process_lived_to_give_is_given_by_the_next(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99], delay=3600)
     with a_hub(path, {"boss": [task("c1", "one"), "x"], "worker": slow}) as hub:
         agency, _ = hub.create_agency()
@@ -259,7 +256,57 @@ def test_a_report_that_no_process_lived_to_give_is_given_by_the_next(path: Path)
         assert "I did it." in contents(boss)
 
 
-def test_what_waits_is_what_nobody_has_answered_yet(path: Path) -> None:
+def untell(hub: Hub, type: str) -> None:
+    """Of what was told the last of that type is lost: a kill came before it was kept."""
+    t = hub.store.database.tables.hub_events
+    last = sql.select(sql.func.max(t.c.seq)).where(t.c.type == type).scalar_subquery()
+    after = t.delete().where(t.c.seq >= last, t.c.conversation_id == _of(t, type))
+    hub.store.database.run(lambda connection: connection.execute(after))
+
+
+def _of(t: sql.Table, type: str) -> sql.ScalarSelect[str]:
+    return sql.select(t.c.conversation_id).where(t.c.type == type).limit(1).scalar_subquery()
+
+
+@pytest.mark.parametrize("lost", ["subagent.completed", "run.resumed"])
+def test_a_report_that_no_process_lived_to_tell_of_is_told_by_the_next(
+    path: Path, lost: str
+) -> None:
+    models: dict[str, Any] = {"boss": [task("c1", "one"), "Done."], "worker": ["I did it."]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        boss.log.wait()
+        untell(hub, lost)
+    with a_hub(path, models) as hub:
+        hub.recover()
+        boss = hub.thread(agency, boss.record.id)
+        [link] = boss.state()["state"]["subagents"]
+        assert (link["status"], link["report"]) == ("completed", "I did it.")
+        assert told(hub, agency, boss).count("subagent.completed") == 1
+
+
+def test_one_of_two_reports_that_was_not_told_of_is_told_with_the_result(path: Path) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    calls = [task("c1", "one"), task("c2", "two", "other")]
+    with a_hub(path, {"boss": [calls, "x"], "worker": ["first"], "other": slow}) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: "subagent.completed" in told(hub, agency, boss))
+        untell(hub, "subagent.completed")
+    with a_hub(path, {"boss": ["Done."], "worker": [], "other": ["second"]}) as hub:
+        hub.recover()
+        boss = hub.thread(agency, boss.record.id)
+        assert still(boss, "completed")
+        links = boss.state()["state"]["subagents"]
+        assert [link["report"] for link in links] == ["first", "second"]
+        assert told(hub, agency, boss).count("subagent.completed") == 2
+
+
+def test_what_waits_is_what_nobody_has_answered_yet(path: Path | str) -> None:
     def pay(amount: int) -> sa.Interrupt:
         """Pay an amount."""
         return sa.Interrupt("payment", message=f"Pay {amount}?")

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import make_url
 
 import sagents_nb as sa
-from sagents_nb.hub import Hub, Thread
+from sagents_nb.hub import Hub, Thread, standings
 from sagents_nb.hub.threads import NothingWaits
 from sagents_nb.runtime.thread import runtime
 from tests.hub.world import World, chat, data_of, is_dense, kept_of, listening, rest, say
@@ -74,6 +74,26 @@ def test_messages_to_a_thread_that_runs_are_heard_together_by_that_run(world: Wo
         ("assistant", "done"),
     ]
     assert world.told(thread, "run.started") == ["run.started"]
+
+
+def test_of_a_turn_that_the_end_of_a_hub_cuts_off_only_what_may_have_run_is_asked_about(
+    stored_world: World,
+) -> None:
+    world = stored_world
+    thread = world.thread([call("look", "l1", at="sea"), call("hold", "h1")])
+    heard = listening(thread)
+    thread.invoke([sa.Message.user("go")])
+    world.holds.wait()
+    until(lambda: any(event and event.type == "tool.output" for event in heard))
+    thread = world.reopened(thread, "done")
+    assert thread.status == "paused"
+    waiting = thread.session.interrupt
+    assert waiting is not None
+    assert (waiting.type, waiting.tool_call_ids) == ("in_doubt", ["h1"])
+    thread.approve(True, answers={"h1": "ran"}, by="test")
+    assert rest(thread) == "completed"
+    assert ("tool", "seen sea") in chat(thread)
+    assert world.ran == ["look sea"]
 
 
 class Slow(sa.Middleware):
@@ -514,12 +534,14 @@ def test_a_run_that_a_hub_ended_is_paused_when_it_is_opened_again(world: World) 
     thread.invoke([sa.Message.user("a")])
     world.holds.wait()
     heard = listening(thread)
-    thread = world.reopened(thread, "done")
+    thread = world.reopened(thread, "done", "again")
     assert heard[-1] is None
     assert thread.status == "paused"
-    assert thread.run["reason"] == "error"
-    assert world.told(thread)[-1] == "run.paused"
+    assert thread.run["reason"] == "hitl", "nobody knows whether it ran"
+    assert world.told(thread)[-2:] == ["hitl.interrupt", "run.paused"]
     assert not {"agent.error", "run.canceled"} & {*world.told(thread)}
+    thread.approve(True, answers={"c1": "did not run"}, by="test")
+    assert rest(thread) == "completed"
     assert say(thread, "b") == "completed"
     assert is_dense(world.events(thread))
 
@@ -557,9 +579,16 @@ def test_the_state_says_what_the_thread_is(world: World) -> None:
 def forget(world: World, thread: Thread, *types: str) -> None:
     """As if the process had ended before it told these."""
     thread.close("to forget")
-    t = world.hub.store.database.tables.hub_events
-    gone = t.delete().where(t.c.conversation_id == thread.record.id, t.c.type.in_(types))
-    world.hub.store.database.run(lambda connection: connection.execute(gone))
+    tables, id = world.hub.store.database.tables, thread.record.id
+    t, s = tables.hub_events, tables.hub_standings
+
+    def untell(connection: Any) -> None:
+        connection.execute(t.delete().where(t.c.conversation_id == id, t.c.type.in_(types)))
+        connection.execute(s.delete().where(s.c.conversation_id == id))
+        left = connection.execute(t.select().where(t.c.conversation_id == id).order_by(t.c.seq))
+        standings.note(connection, tables, id, left.mappings().all())
+
+    world.hub.store.database.run(untell)
 
 
 @pytest.mark.parametrize(
@@ -624,4 +653,4 @@ def test_a_run_that_was_cut_off_before_it_told_anything_is_paused(world: World) 
     forget(world, thread, *world.told(thread))
     thread = world.reopened(thread)
     assert thread.status == "paused"
-    assert world.told(thread) == ["run.paused"]
+    assert world.told(thread) == ["hitl.interrupt", "run.paused"]

@@ -90,12 +90,21 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
     step = "sagents_nb/store/migrations/versions/v0001.py"
     assert names >= {*BUNDLE, "sagents_nb/py.typed", step}
+    assert "sagents_nb/hub/launcher.svg" in names
     extension = {"data/" + name.partition(".data/data/")[2] for name in names if ".data/" in name}
     assert extension == {f"{EXTENSION}/{name}" for name in ("package.json", "static/reopened.js")}
     templates = (ROOT / "sagents_nb" / "project" / "templates").rglob("*.in")
     assert names >= {str(path.relative_to(ROOT)) for path in templates}
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"sagents_nb"}
     assert not [name for name in names if name.endswith((".ipynb", ".ts", ".tsx"))]
+
+
+def test_jupyter_is_told_of_the_hub(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        told = archive.read(name).decode()
+    group = "[jupyter_serverproxy_servers]\nsagents = sagents_nb.hub.jupyter:server_process\n"
+    assert group in told
 
 
 def test_the_core_works_without_any_extra(wheel: Path, tmp_path: Path) -> None:

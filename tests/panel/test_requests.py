@@ -937,6 +937,26 @@ def test_a_message_that_comes_twice_is_said_once_and_answered_twice() -> None:
     assert len(session.messages) == 4
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["it waits", "it was answered"])
+def test_a_message_that_comes_again_after_an_end_of_the_process_is_said_once(
+    tmp_path: Path, ended: bool
+) -> None:
+    asked = {"type": "send", "id": "p-1", "text": "Go."}
+    with closing(ConversationStore(tmp_path / "agents.db")) as store:
+        session = session_of("One.", id="talk", store=store, delay=0 if ended else 3600)
+        if not ended:
+            session.send("First.")
+        answers_to(session, asked, 1)
+        until(lambda: session.status == "idle" if ended else session.queued)
+        session.close()
+        again = sa.Session.open("talk", agent=session.agent, store=store)
+        assert [reply["type"] for reply in answers_to(again, asked, 1)] == ["reply"]
+        said = [each.message.text for each in again.queued]
+        said += [message.text for message in again.messages if message.role == "user"]
+        assert said.count("Go.") == 1
+        again.close()
+
+
 def test_a_stop_that_comes_again_later_stops_no_other_run() -> None:
     session = waiting_session("Done.", "More.")
     cancel = {"type": "cancel", "id": "p-1"}

@@ -45,14 +45,21 @@ def postgres_connection(postgres_server: str) -> Iterator[sql.Connection]:
     engine.dispose()
 
 
+@contextlib.contextmanager
+def new_database(server: str, connection: sql.Connection) -> Iterator[str]:
+    """The URL of an empty database of that PostgreSQL."""
+    name = f"test_{next(_numbers)}"
+    connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    url = sql.make_url(server).set(database=name)
+    yield url.render_as_string(hide_password=False)
+    connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_connection: sql.Connection) -> Iterator[str]:
     """The URL of an empty database of PostgreSQL."""
-    name = f"test_{next(_numbers)}"
-    postgres_connection.exec_driver_sql(f"CREATE DATABASE {name}")
-    url = sql.make_url(postgres_server).set(database=name)
-    yield url.render_as_string(hide_password=False)
-    postgres_connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+    with new_database(postgres_server, postgres_connection) as url:
+        yield url
 
 
 @pytest.fixture

@@ -85,10 +85,13 @@ def path_of(version: str, kind: str) -> Path:
 
 def load(url: str, version: str = VERSION) -> None:
     """Make a database of that version."""
-    made = sql.make_url(url)
-    kind = made.get_backend_name()
-    text = path_of(version, kind).read_text(encoding="utf-8")
-    if kind == "sqlite":
+    put(url, path_of(version, sql.make_url(url).get_backend_name()))
+
+
+def put(url: str, path: Path) -> None:
+    """Do what that SQL text says."""
+    made, text = sql.make_url(url), path.read_text(encoding="utf-8")
+    if made.get_backend_name() == "sqlite":
         assert made.database is not None
         connection = sqlite3.connect(made.database)
         connection.executescript(text)
@@ -98,7 +101,8 @@ def load(url: str, version: str = VERSION) -> None:
             server.execute(text.encode())
 
 
-def _dumped(url: str) -> str:
+def dumped(url: str) -> str:
+    """All that a database has, as SQL text."""
     made = sql.make_url(url)
     if made.get_backend_name() == "sqlite":
         assert made.database is not None
@@ -131,7 +135,7 @@ def main() -> None:
             anywhere = leases.update().where(leases.c.epoch > 0).values(host="elsewhere", pid=1)
             store.database.run(lambda connection, do=anywhere: connection.execute(do))
             store.close()
-            path_of(VERSION, kind).write_text(_dumped(url), encoding="utf-8")
+            path_of(VERSION, kind).write_text(dumped(url), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -82,14 +82,14 @@ export class Socket implements Transport {
   #open(): void {
     clearTimeout(this.#timer);
     const socket = (this.#socket = this.connect());
-    let opened = false;
+    let heard = false;
     socket.onopen = () => {
-      opened = true;
       this.silent = SILENT;
       this.#asked = 0;
       this.#listener.regain();
     };
     socket.onmessage = ({ data }) => {
+      heard = true;
       this.#pause = FIRST_PAUSE;
       this.#asked = 0;
       this.#listener.receive(JSON.parse(data) as FromKernel);
@@ -97,8 +97,8 @@ export class Socket implements Transport {
     };
     socket.onclose = ({ code }) => {
       this.#lost(code === TRY_LATER ? LATER : this.#pause);
-      // Why a socket was refused a page is not told.
-      if (!opened) void this.#check();
+      // Why a socket was refused a page is not told; what is between it and a hub may open one first.
+      if (!heard) void this.#check();
     };
   }
 

@@ -157,6 +157,24 @@ test("of a hub that has begun anew the snapshot counts, though it counts from th
   expect(store.state?.todos).toEqual([{ content: "next" }]);
 });
 
+test("of a socket that was opened and told nothing it is asked whether the thread is there", async () => {
+  let asked = 0;
+  isThere = async () => ++asked < 2;
+  start();
+  line().break();
+  expect(asked).toBe(0); // it broke: that says nothing of the thread
+  vi.advanceTimersByTime(500);
+  line().open();
+  line().break();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([asked, store.open]).toEqual([1, true]);
+  line().open();
+  line().break();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([asked, store.open]).toEqual([2, false]);
+  expect(lines).toHaveLength(3);
+});
+
 test("a socket closed with 1013 is left alone for longer than one that broke", () => {
   start();
   line().break(1013);

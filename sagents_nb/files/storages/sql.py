@@ -162,6 +162,7 @@ class SQLStorage:
         for attempt in (1, 2):
             with self._transaction(entry.path, "saved") as connection:
                 if connection.execute(change).rowcount or self._added(connection, new, attempt):
+                    self.before_commit(connection, scope)
                     break
                 if only:
                     raise FileChanged(f"{entry.path} was changed.", entry.path)
@@ -190,6 +191,7 @@ class SQLStorage:
         with self._transaction(entry.path, "saved") as connection:
             if not connection.execute(change).rowcount:
                 raise FileNotFoundError(entry.path)
+            self.before_commit(connection, scope)
 
     def move(self, scope: str, old: str, new: str) -> None:
         """Rename one file; its metadata goes along."""
@@ -216,12 +218,22 @@ class SQLStorage:
             # Asked last: in SQLite, one who has read may not be let write.
             if old == new or connection.execute(below.limit(1)).first() is not None:
                 raise taken(new)
+            self.before_commit(connection, scope)
 
     def delete(self, scope: str, path: str) -> None:
         """Delete a file, or a directory's own row; missing is fine."""
         segments(path)
         with self._transaction(path, "deleted") as connection:
             connection.execute(self._table.delete().where(*self._at(scope, path)))
+            self.before_commit(connection, scope)
+
+    def before_commit(self, connection: sql.Connection, scope: str) -> None:
+        """Called last in each transaction that writes to ``scope``; what it raises undoes that.
+
+        For a subclass whose files not everybody may write who could, at that moment.
+
+        >>> SQLStorage("sqlite://").before_commit(None, "user:1")
+        """
 
     # inside
 

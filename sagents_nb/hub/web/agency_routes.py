@@ -9,7 +9,7 @@ import msgspec
 from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
-from ..event_log import Standing
+from ..standings import Standing
 from ..threads import ThreadRecord
 from .agent_routes import invoke_thread
 from .bodies import (
@@ -136,26 +136,20 @@ def threads(call: Call) -> ThreadsReply:
 
 def approvals(call: Call) -> ApprovalsReply:
     """What waits for people anywhere."""
-    found = []
-    for agency in call.hub.agencies():
-        standings = call.hub.standings(agency)
-        waiting = {id: each for id, each in standings.items() if each.reason == "hitl"}
-        if not waiting:
-            continue
-        found += [
+    return ApprovalsReply(
+        approvals=[
             ApprovalReply(
                 agency_id=agency.id,
                 agency=agency.name,
                 thread_id=record.id,
                 agent_type=record.type,
                 title=record.title,
-                since=moment(waiting[record.id].at),
-                tools=list(waiting[record.id].asks),
+                since=moment(standing.at),
+                tools=list(standing.asks),
             )
-            for record in call.hub.threads(agency)
-            if record.id in waiting
+            for agency, record, standing in call.hub.waiting()
         ]
-    return ApprovalsReply(approvals=sorted(found, key=lambda each: each.since or ""))
+    )
 
 
 def usage(call: Call) -> UsageReply:
@@ -172,7 +166,7 @@ def create_thread(call: Call) -> ThreadReply:
     """A new one, which may be invoked at once."""
     body, agency = call.body, call.agency
     if body.input is not None:
-        call.check_runs()
+        call.check_room()
     thread = call.hub.create_thread(
         agency, body.agent_type, request=call.origin, variables=body.vars
     )

@@ -16,7 +16,7 @@ def invoke(call: Call) -> RunReply:
     """Say something to it."""
     thread = call.thread
     if thread.status not in ("running", "paused"):
-        call.check_runs()
+        call.check_room()
     return invoke_thread(call, call.agency, thread, call.body)
 
 

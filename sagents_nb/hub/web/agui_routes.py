@@ -6,6 +6,7 @@ import asyncio
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 
 from ...errors import AgentError, ConfigurationError
 from ...events import Event
@@ -22,6 +23,7 @@ from ..dialects.agui import (
     frames,
     new_messages,
 )
+from ..once_kept import OnceKept
 from ..threads import Thread
 from ..vocabulary import reason_of
 from .call import Call
@@ -50,6 +52,7 @@ class AgentRun:
         self._asked = asked
         self._map: Map | None = None
         self._early: list[Event] = []  # until it is known what was before them
+        self._once_kept = OnceKept(thread.session)
         self._unsubscribe: Callable[[], None] | None = None
         self._unwatch = thread.session.watch(f"agui-{uuid.uuid4().hex[:12]}")
         self._lock = threading.Lock()
@@ -114,12 +117,12 @@ class AgentRun:
         """On the runtime loop: unless somebody has answered it meanwhile."""
         interrupt = self._thread.session.interrupt
         if interrupt is not None and self._thread.session.status == "interrupted":
-            self._put(map.waits(interrupt))
+            self._tell(map.waits(interrupt))
 
     def _go_live(self, map: Map, told: list[Told]) -> None:
         """On the runtime loop: from now on events are told as they come."""
         self._map = map
-        self._put(told)
+        self._tell(told)
         early, self._early = self._early, []
         for event in early:
             self._hear(event)
@@ -129,9 +132,14 @@ class AgentRun:
         if self._map is None:
             self._early.append(event)
         elif told := self._map.translate(event):
-            self._put(told)
+            self._tell(told)
 
-    def _put(self, told: Iterable[Told]) -> None:
+    def _tell(self, told: Iterable[Told]) -> None:
+        """On the runtime loop."""
+        is_end = self._map is not None and self._map.done
+        self._once_kept.tell(partial(self._put, told, is_end))
+
+    def _put(self, told: Iterable[Told], is_end: bool) -> None:
         data = frames(told)
         with self._lock:
             if self._done:
@@ -141,7 +149,7 @@ class AgentRun:
             else:
                 # What comes while the reader is at work waits here, and is one chunk for it.
                 self._waiting += data
-                self._done = self._map is not None and self._map.done
+                self._done = is_end
             wake, self._wake = self._wake, None
         if wake is not None:
             wake()
@@ -184,8 +192,8 @@ def run(call: Call) -> AgentRun:
         asked.thread_id,
         request=call.origin,
     )
-    if thread.status != "running":
-        call.check_runs()
+    if thread.status not in ("running", "paused"):
+        call.check_room()
     begun = AgentRun(thread, asked)
     try:
         begun.begin()

@@ -35,13 +35,15 @@ from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
-from ..hub import Hub, TooManyRuns
+from ..hub import Hub
+from ..limits import TooMany
 from ..notebooks import NoKernel
 from ..threads import Thread
+from .access import Access
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
-from .call import Call, TooMany, problem
+from .call import Call, problem
 from .feed import Channel, Feed, Told
 from .forwarding import forwarded, joined
 from .guard import (
@@ -58,10 +60,11 @@ from .guard import (
     deny,
 )
 from .openapi import document
-from .pages import PAGE, POLICY, asset
+from .pages import asset, page
 from .patience import Patience
 from .routes import Match, Route
-from .stream import KeptStream, Stream
+from .sse import frame_of, streamed
+from .stream import Frame, KeptStream, Stream
 
 if TYPE_CHECKING:
     from .mcp_tools import Exchange, ToolServers
@@ -75,9 +78,6 @@ _Doing = Callable[[], Coroutine[Any, Any, None]]
 WORKERS = 16
 """Threads that wait for the store and for sessions, so that an answer means that it is kept."""
 
-HEARTBEAT = 15.0
-"""Seconds without an event after which a stream says that it is alive."""
-
 STALLED_SECONDS = 30.0
 """Without progress after which a client is let go of."""
 
@@ -90,7 +90,6 @@ _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (Owned, 409),
     (Busy, 409),
     (TooMany, 429),
-    (TooManyRuns, 429),
     (TooLarge, 413),
     (InvalidDecision, 400),
     (ConfigurationError, 400),
@@ -134,6 +133,7 @@ class App:
         self._tools: ToolServers | None = None
         self._channels: dict[Thread, Channel] = {}
         self._patience = Patience(STALLED_SECONDS)
+        hub.figures.gauge("sagents_hub_clients", "Clients that listen.", self._sockets.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -177,7 +177,8 @@ class App:
         """What is answered; ``stack`` is left once it is."""
         if route.kind == "page":
             if route.path == "/":
-                return Response(PAGE, media_type="text/html", headers=POLICY)
+                text, policy = page(behind_jupyter=self.settings.behind_jupyter)
+                return Response(text, media_type="text/html", headers=policy)
             content, kind = asset(route.path.rpartition("/")[2])
             return Response(content, media_type=kind)
         if self.draining and (route.method != "GET" or route.path == "/healthz"):
@@ -199,18 +200,22 @@ class App:
                 )
             return JSONResponse({"token": token})
         call = self._call(request, found, body)
-        is_stream = "text/event-stream" in call.headers.get("accept", "")
-        if route.live and is_stream and request.method == "GET":
-            stack.enter_context(self._room(call.parameters["agency"]))  # before it begins
-            feed = await self._feed(call, stack)
-            return StreamingResponse(_frames(feed), media_type="text/event-stream")
-        assert route.handle is not None
+        accepts = "text/event-stream" in call.headers.get("accept", "")
+        if route.tells is not None and accepts and request.method == "GET":
+            return await self._told(route, call, stack)
+        if route.handle is None:
+            stream = await self._stream(call, stack)
+            stream.hello(since_of(call))
+            frame = await anext(stream.frames())
+            return Response(frame.data, media_type="application/json")
         if route.streams:
             stack.enter_context(self._room(call.parameters["agency"]))
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
         reply = await self._work(route.handle, call)
+        if isinstance(reply, str):
+            return Response(reply, media_type=route.media)
         if isinstance(reply, Completion):
             return await self._completed(reply, request, streamed=call.body.stream)
         return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
@@ -244,6 +249,17 @@ class App:
             with contextlib.suppress(NotFound):  # which is told as a result
                 await self._work(self.hub.thread, agency, thread_id)
         return exchange
+
+    async def _told(
+        self, route: Route, call: Call, stack: contextlib.AsyncExitStack
+    ) -> StreamingResponse:
+        """What is told of a thread, as it happens."""
+        stack.enter_context(self._room(call.parameters["agency"]))  # refused before it begins
+        if route.tells == "events":
+            return streamed(await self._feed(call, stack), _frame_of_event)
+        stream = await self._stream(call, stack)
+        stream.hello(since_of(call))
+        return streamed(stream.frames(), _frame_of_message)
 
     async def _door(self, owned: Owned, scope: Scope) -> Door:
         """Where the process is asked that has a thread open; raises :class:`NoDoor`."""
@@ -326,6 +342,13 @@ class App:
         if not self._channels[thread].readers:
             del self._channels[thread]
 
+    async def _stream(self, call: Call, stack: contextlib.AsyncExitStack) -> Stream | KeptStream:
+        """The thread of ``call``, as a page of a panel sees it, until ``stack`` is left."""
+        loop = asyncio.get_running_loop()
+        stream: Stream | KeptStream = await self._work(_stream_of, call, loop)
+        stack.callback(stream.end)
+        return stream
+
     async def _socket(self, socket: WebSocket, found: Match) -> None:
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -346,11 +369,9 @@ class App:
         call = self._call(socket, found)
         assert found.route is not None
         stack.enter_context(self._room(call.parameters["agency"]))
-        if found.route.path.endswith("/stream"):
-            loop = asyncio.get_running_loop()
-            stream = await self._work(_stream_of, socket, call, loop)
-            stack.callback(stream.end)
-            return stream.tell, stream.hear
+        if found.route.tells == "panel":
+            stream = await self._stream(call, stack)
+            return partial(stream.tell, socket), partial(stream.hear, socket)
         feed = await self._feed(call, stack)
         return partial(_tell, socket, feed), partial(_hear, socket)
 
@@ -380,14 +401,12 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
         left.cancel()
 
 
-def _stream_of(
-    socket: WebSocket, call: Call, loop: asyncio.AbstractEventLoop
-) -> Stream | KeptStream:
+def _stream_of(call: Call, loop: asyncio.AbstractEventLoop) -> Stream | KeptStream:
     try:
-        return Stream(socket, call.thread, loop)
+        return Stream(call.thread, loop, call.check_room)
     except NoKernel:
         kept = call.hub.kept(call.agency, call.parameters["thread"])
-        return KeptStream(socket, kept.snapshot())
+        return KeptStream(kept.snapshot())
 
 
 def _subprotocol(socket: WebSocket) -> str | None:
@@ -432,32 +451,12 @@ async def _hear(socket: WebSocket) -> None:
         pass
 
 
-async def _with_heartbeat(feed: Feed) -> AsyncIterator[Told | None]:
-    events = aiter(feed)
-    following = asyncio.ensure_future(anext(events))
-    try:
-        while True:
-            done, _ = await asyncio.wait({following}, timeout=HEARTBEAT)
-            if not done:
-                yield None
-                continue
-            try:
-                event = following.result()
-            except StopAsyncIteration:
-                return
-            following = asyncio.ensure_future(anext(events))
-            yield event
-    finally:
-        following.cancel()
+def _frame_of_event(told: Told) -> bytes:
+    return frame_of(told.json.encode(), told.event.type, told.event.seq)
 
 
-async def _frames(feed: Feed) -> AsyncIterator[bytes]:
-    async for told in _with_heartbeat(feed):
-        yield b": alive\n\n" if told is None else _frame(told)
-
-
-def _frame(told: Told) -> bytes:
-    return f"id: {told.event.seq}\nevent: {told.event.type}\ndata: {told.json}\n\n".encode()
+def _frame_of_message(frame: Frame) -> bytes:
+    return frame_of(frame.data, frame.kind, frame.seq)
 
 
 def _error(path: str, status: int, sentence: str) -> JSONResponse:
@@ -474,6 +473,11 @@ def _failure(error: Exception, path: str) -> JSONResponse:
     return _error(path, 500, "The hub failed at this; its log says why.")
 
 
-def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Guard:
-    """The application of a ``hub``, behind its guard."""
-    return Guard(App(hub, settings, codes), hub, settings)
+def guarded(app: App) -> Access:
+    """The application behind its guard; each request is counted, and has its line of the log."""
+    return Access(Guard(app, app.hub, app.settings), app.hub)
+
+
+def app(hub: Hub, settings: Settings, codes: Codes | None = None) -> Access:
+    """The application of a ``hub``."""
+    return guarded(App(hub, settings, codes))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
-from ...errors import SagentsError
 from ..agencies import Agency
-from ..hub import Hub, TooManyRuns
+from ..hub import Hub
+from ..limits import Limits
 from ..threads import Thread
 from .forwarding import OF_A_PAGE
-
-
-class TooMany(SagentsError):
-    """A limit of the hub is reached."""
 
 
 def problem(path: str, sentence: str) -> dict[str, Any]:
@@ -26,19 +21,6 @@ def problem(path: str, sentence: str) -> dict[str, Any]:
     if path.endswith("/mcp"):
         return {"error": {"code": -32600, "message": sentence}, "jsonrpc": "2.0", "id": None}
     return {"error": sentence}
-
-
-class Limits(msgspec.Struct, frozen=True):
-    """How much one hub takes at once.
-
-    ``runs`` may be active, and ``sockets`` open, of one agency ``sockets_of_agency``; a body or a
-    message of a socket has ``body_bytes``.
-    """
-
-    runs: int = 32
-    sockets: int = 1_024
-    sockets_of_agency: int = 64
-    body_bytes: int = 1_048_576
 
 
 class Call:
@@ -80,11 +62,14 @@ class Call:
 
     @property
     def origin(self) -> dict[str, str]:
-        """Where it came from, as far as it says so."""
+        """Where it came from, as far as it says so: of a page without what follows its address.
+
+        That may be anybody's secret, and this is kept and shown.
+        """
         said = {
             "userAgent": self.headers.get("user-agent"),
             "ip": self.client,
-            "referrer": self.headers.get("referer"),
+            "referrer": re.split(r"[?#]", self.headers.get("referer", ""))[0],
             "origin": self.headers.get("origin"),
         }
         return {name: value for name, value in said.items() if value}
@@ -94,7 +79,6 @@ class Call:
         """Whether a page sent it: what it approves has to be what it showed."""
         return "origin" in self.headers or OF_A_PAGE in self.headers
 
-    def check_runs(self) -> None:
-        """Raise :class:`~sagents_nb.hub.hub.TooManyRuns` where no further run may be active."""
-        if self.hub.active_runs() >= self.limits.runs:
-            raise TooManyRuns(self.limits.runs)
+    def check_room(self) -> None:
+        """Raise :class:`~sagents_nb.hub.limits.TooMany` where no further run may begin."""
+        self.hub.check_room(self.agency, self.limits)

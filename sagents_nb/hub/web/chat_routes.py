@@ -25,7 +25,7 @@ def models(call: Call) -> ChatModels:
 def complete(call: Call) -> Completion:
     """An answer that has begun."""
     agency_id, kind = place_of(call.body.model, call.owner)
-    session = call.hub.guest(call.hub.agency(agency_id), kind, call.limits.runs)
+    session = call.hub.guest(call.hub.agency(agency_id), kind, call.limits)
     try:
         completion = Completion(session, call.body)
         completion.begin()

@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 import http.client
 from collections.abc import AsyncIterator, Mapping
-from urllib.parse import urlsplit
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from ..doors import Door, Unreachable
@@ -20,7 +20,7 @@ OF_A_PAGE = "x-sagents-page"
 """A header of what was forwarded: a page sent it, so that it approves only what it showed."""
 
 _PASSED_ON = (
-    *("content-type", "accept", "last-event-id", "user-agent"),
+    *("content-type", "accept", "last-event-id", "user-agent", "x-request-id"),
     *("mcp-protocol-version", "mcp-method", "mcp-name"),
 )
 _SECONDS = 30.0
@@ -58,13 +58,13 @@ async def _pieces(answer: http.client.HTTPResponse) -> AsyncIterator[bytes]:
 
 async def joined(socket: WebSocket, door: Door, subprotocol: str | None) -> None:
     """Carry frames between a client and that process until one of them is gone."""
-    parts = urlsplit(door.address)
     query = f"?{socket.url.query}" if socket.url.query else ""
-    address = f"ws://{parts.netloc}{socket.url.path}{query}"
+    address = f"ws://{door.host}{socket.url.path}{query}"
     headers = {**_headers(socket.headers), "Authorization": f"Bearer {door.token}"}
     protocols = None if subprotocol is None else [subprotocol]
+    way = connect if door.path is None else partial(unix_connect, door.path)
     try:
-        there = await connect(
+        there = await way(
             address,
             additional_headers=headers,
             subprotocols=protocols,  # type: ignore[arg-type]

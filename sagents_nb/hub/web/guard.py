@@ -22,7 +22,8 @@ from starlette.websockets import WebSocket
 from ...errors import SagentsError
 from ..agencies import digest_of, missing
 from ..hub import Hub
-from .call import Limits, problem
+from ..limits import Limits
+from .call import problem
 from .routes import Match, Needs, match
 
 Scope = MutableMapping[str, Any]
@@ -50,7 +51,10 @@ RECHECKED_AFTER = 5.0
 FORWARDED = "sagents.forwarded"
 """In the same: another hub sent it on, which had looked at who may."""
 
-_CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+"""Methods of requests that change something."""
+
+_CREDENTIALS = (b"authorization", b"cookie", b"x-secret")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -63,12 +67,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     ``hosts`` are names by which it may be called besides those of this machine, with the port where
     it is not that of the protocol. ``origins`` are those of pages elsewhere that may use it, such
-    as "https://example.org"; by default only its own may.
+    as "https://example.org"; by default only its own may. One ``behind_jupyter`` listens in a
+    folder of the person who runs Jupyter: that has looked at who asks, and at its own name, and
+    may have TLS where the hub has none.
     """
 
     token: str
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
+    behind_jupyter: bool = False
     limits: Limits = Limits()
 
 
@@ -97,6 +104,8 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if self._is_of_jupyter(scope) and scope["type"] == "http":
+            receive = await _whole(receive, self.settings.limits.body_bytes)
         answer, shared = await self._answer(scope)
         if isinstance(answer, Response):
             await answer(scope, receive, send)
@@ -117,6 +126,8 @@ class Guard:
         Nothing of what was looked at is kept for as long as a socket is open.
         """
         headers = _headers_of(scope)
+        # Who asks is settled here: what they show goes no further.
+        scope["headers"] = [each for each in scope["headers"] if each[0] not in _CREDENTIALS]
         shared = self._shared_with(headers)
         if refusal := self._of_a_stranger(scope, headers):
             return refusal, shared
@@ -149,29 +160,41 @@ class Guard:
 
     def _of_a_stranger(self, scope: Scope, headers: dict[str, list[str]]) -> Refusal | None:
         hosts = headers.get("host", [])
-        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+        inside = self._is_of_jupyter(scope)
+        if len(hosts) != 1 or not (inside or self._is_ours(hosts[0])):
             return Refusal(
                 403,
                 "This hub does not go by that name; list the host with --host-name to allow it.",
             )
         origins = headers.get("origin", [])
         secure = scope["scheme"] in ("https", "wss")
-        own = f"{'https' if secure else 'http'}://{hosts[0]}"
-        if len(origins) > 1 or (
-            origins and origins[0] != own and origins[0] not in self.settings.origins
-        ):
+        # Behind Jupyter nobody says which it is. Of a page of the other one browsers say themselves
+        # that it is another site.
+        schemes = ("http", "https") if inside else ("https" if secure else "http",)
+        own = [f"{scheme}://{hosts[0]}" for scheme in schemes]
+        if len(origins) > 1 or (origins and origins[0] not in (*own, *self.settings.origins)):
             return Refusal(
                 403, "Pages of that origin may not use this hub; list it with --origin to allow it."
             )
         # A browser has one cookie for all ports: it sends Jupyter's along, and with what its page
         # reads no origin, but the site, which is looked at next.
-        if not origins and "cookie" in headers and "sec-fetch-site" not in headers:
+        says_site = "sec-fetch-site" in headers
+        # Inside Jupyter the cookie comes with all that its own pages ask.
+        spared = inside and (_only_reads(scope) or _is_of_script(headers))
+        if not origins and "cookie" in headers and not (says_site or spared):
             return Refusal(403, "A request with a cookie has to say its origin.")
+        if inside and _is_visit(scope, headers):
+            return None  # by a link, or from where people log in: the page alone does nothing
         site = headers.get("sec-fetch-site", ["none"])
         listed = bool(origins) and origins[0] in self.settings.origins
         if not listed and (len(site) != 1 or site[0] not in ("none", "same-origin")):
             return Refusal(403, "Another site sent this request; open the hub's own page.")
         return None
+
+    def _is_of_jupyter(self, scope: Scope) -> bool:
+        """Whether it came by the socket of :attr:`Settings.behind_jupyter`, which has no port."""
+        server = scope.get("server")
+        return self.settings.behind_jupyter and server is not None and server[1] is None
 
     def _is_ours(self, host: str) -> bool:
         name, _, port = host.rpartition(":")
@@ -195,19 +218,20 @@ class Guard:
         if needs is Needs.NOTHING:
             return None
         token = _token_of(scope, headers)
-        if token is None:
+        inside = self._is_of_jupyter(scope)
+        if token is None and not inside:
             return Refusal(
                 401,
                 "This needs the hub's token, as 'Authorization: Bearer …' or 'X-SECRET: …'.",
                 {"WWW-Authenticate": "Bearer"},
             )
-        digest = digest_of(token)
-        if secrets.compare_digest(digest, self.settings.token):
-            return None
+        digest = digest_of(token or "")
         door = self.hub.doors.own
         if door is not None and secrets.compare_digest(digest, digest_of(door.token)):
             scope[FORWARDED] = True
             return None
+        if inside or secrets.compare_digest(digest, self.settings.token):
+            return None  # what was shown to Jupyter, such as its own token, says nothing here
         # Of an agency, then: whatever is not its own is not there for it.
         owner = await asyncio.to_thread(self.hub.agency_of_secret, digest)
         if owner is None or (found.route is not None and needs is Needs.HUB):
@@ -239,7 +263,7 @@ class Guard:
                 f"The {found.malformed} in the address is no id: it has 1 to 100 letters, digits, "
                 "_ and -.",
             )
-        if scope.get("method") not in _CHANGES:
+        if scope.get("method") not in CHANGES:
             return None
         lengths = headers.get("content-length", [])
         length = int(lengths[0]) if len(lengths) == 1 else None  # the server sees that it is one
@@ -269,6 +293,21 @@ class _Limited:
         return message
 
 
+async def _whole(receive: Receive, most: int) -> Receive:
+    """The same, once all of it is here: a proxy that cannot send it all passes no answer on."""
+    here: list[MutableMapping[str, Any]] = []
+    length, more = 0, True
+    while more and length <= most:
+        here.append(await receive())
+        length += len(here[-1].get("body", b""))
+        more = bool(here[-1].get("more_body"))
+
+    async def receiving() -> MutableMapping[str, Any]:
+        return here.pop(0) if here else await receive()
+
+    return receiving
+
+
 def _too_large(most: int) -> str:
     return f"The body has more than {most:,} bytes; send less at once."
 
@@ -278,6 +317,22 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
     for name, value in scope["headers"]:
         found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
     return found
+
+
+def _only_reads(scope: Scope) -> bool:
+    return scope["type"] == "http" and scope["method"] not in CHANGES
+
+
+def _is_of_script(headers: dict[str, list[str]]) -> bool:
+    """Whether it shows Jupyter's token, which no browser does by itself, beside its cookie."""
+    kinds = (value.partition(" ")[0].lower() for value in headers.get("authorization", ()))
+    return any(kind in ("token", "bearer") for kind in kinds)
+
+
+def _is_visit(scope: Scope, headers: dict[str, list[str]]) -> bool:
+    """Whether a browser goes to the hub's page."""
+    is_page = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/"
+    return is_page and headers.get("sec-fetch-mode") == ["navigate"]
 
 
 def _token_of(scope: Scope, headers: dict[str, list[str]]) -> str | None:

@@ -265,7 +265,7 @@ class ToolServer:
         else:  # what was said is said already; nobody else can have written the state
             asked = ToolArguments(thread_id=json.loads(parameters.request_state)["thread_id"])
         if asked.thread_id is None:
-            call.check_runs()
+            call.check_room()
             thread = hub.create_thread(agency, name, request=call.origin)
         else:
             thread = hub.thread(agency, asked.thread_id)
@@ -275,7 +275,7 @@ class ToolServer:
                     "go on with it by the tool of that name."
                 )
             if asked.message and thread.status not in ("running", "paused"):
-                call.check_runs()
+                call.check_room()
         read = partial(hub.events, agency, thread.record.id)
         following = Feed.alone(thread, thread.log.last, read)
         turn = Turn(thread, asyncio.run_coroutine_threadsafe(following, loop).result())
@@ -303,9 +303,12 @@ class ToolServer:
             return await session.elicit_form(params.message, params.requested_schema, request_id)
 
         shown = {"Authorization": f"Bearer {door.token}"}
-        async with httpx2.AsyncClient(headers=shown, timeout=None, trust_env=False) as http:
+        way = None if door.path is None else httpx2.AsyncHTTPTransport(uds=door.path)
+        async with httpx2.AsyncClient(
+            headers=shown, timeout=None, trust_env=False, transport=way
+        ) as http:
             over = streamable_http_client(
-                f"{door.address}/agency/{self._agency_id}/mcp", http_client=http
+                f"http://{door.host}/agency/{self._agency_id}/mcp", http_client=http
             )
             asks = ask if _can_be_asked(context) else None
             async with Client(over, mode=LATEST_MODERN_VERSION, elicitation_callback=asks) as there:

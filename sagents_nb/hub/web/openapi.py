@@ -77,7 +77,7 @@ def _operation(route: Route) -> dict[str, Any]:
         }
         for each in route.parameters
     ]
-    if route.live:
+    if route.tells is not None:
         since = {"type": "integer", "minimum": 0, "maximum": 10**18 - 1}
         parameters.append({"name": "since", "in": "query", "required": False, "schema": since})
     if parameters:
@@ -102,8 +102,9 @@ def _response(route: Route) -> dict[str, Any]:
     elif route.reply is not None:
         said["content"] = _json(route.reply)
     else:
-        said["content"] = {"application/json": {"schema": {"type": "object"}}}
-    if route.live:
+        kind = "object" if route.media == "application/json" else "string"
+        said["content"] = {route.media: {"schema": {"type": kind}}}
+    if route.tells is not None:
         said["content"]["text/event-stream"] = {"schema": {"type": "string"}}
     return said
 

@@ -19,15 +19,14 @@ ASSETS = {
 }
 """The files of the page, and the folders where they lie."""
 
-POLICY = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors {frames}"
+)
 
 # Its own address is not known here: a proxy may have it below another path.
-PAGE = """<!doctype html>
-<html lang="en">
+_PAGE = """<!doctype html>
+<html lang="en" data-door="{door}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -45,6 +44,13 @@ PAGE = """<!doctype html>
 """
 
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
+
+
+def page(*, behind_jupyter: bool) -> tuple[str, dict[str, str]]:
+    """The page and its policy: whom Jupyter lets in needs no token, and has it in a tab of Lab."""
+    door, frames = ("jupyter", "'self'") if behind_jupyter else ("token", "'none'")
+    policy = {"Content-Security-Policy": _POLICY.format(frames=frames)}
+    return _PAGE.format(door=door), policy
 
 
 @cache

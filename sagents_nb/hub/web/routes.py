@@ -17,7 +17,7 @@ from ...errors import ConfigurationError
 from ..dialects.agui import RunAgentInput
 from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
 from ..threads import is_id
-from . import agency_routes, agent_routes, agui_routes, chat_routes, schedule_routes
+from . import agency_routes, agent_routes, agui_routes, chat_routes, hub_routes, schedule_routes
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -70,9 +70,13 @@ Kind = Literal["http", "websocket", "page", "mcp"]
 class Route(NamedTuple):
     """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
 
-    What is ``live`` is told as an event stream, too, to who accepts one; one that ``streams`` is
-    told so always, and gives what has :meth:`chunks` and is closed. The kind "mcp" is JSON-RPC, for
-    which OpenAPI has no word.
+    That is sent as JSON, or it is text of another ``media`` type.
+
+    What ``tells`` of a thread says it in the words of its events or of a panel, as it happens: over
+    a socket, or as an event stream to who accepts one; to others what ``handle`` gives, or the
+    first message of a panel. One that ``streams`` is told so always, and gives what has
+    :meth:`chunks` and is closed. The kind "mcp" is JSON-RPC,
+    for which OpenAPI has no word.
     """
 
     method: str
@@ -85,8 +89,9 @@ class Route(NamedTuple):
     status: int = 200
     errors: tuple[int, ...] = ()
     kind: Kind = "http"
-    live: bool = False
+    tells: Literal["events", "panel"] | None = None
     streams: bool = False
+    media: str = "application/json"
 
     @property
     def parameters(self) -> list[str]:
@@ -106,6 +111,11 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
     Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
+    Route(
+        *("GET", "/metrics", Needs.HUB, "Figures for Prometheus."),
+        hub_routes.metrics,
+        media=hub_routes.PROMETHEUS,
+    ),
     Route(
         *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
         body=CodeExchange,
@@ -248,7 +258,7 @@ ROUTES: tuple[Route, ...] = (
         agent_routes.events,
         reply=EventsReply,
         errors=(404, 409, 429),
-        live=True,
+        tells="events",
     ),
     Route(
         *("POST", f"{A}/agui/{{name}}", Needs.AGENCY, "A run, as AG-UI's clients ask for it."),
@@ -369,11 +379,18 @@ ROUTES: tuple[Route, ...] = (
         *("GET", f"{T}/ws", Needs.AGENCY, "What is told of it, live, an event a frame."),
         errors=(404, 409, 429),
         kind="websocket",
+        tells="events",
     ),
     Route(
         *("GET", f"{T}/stream", Needs.AGENCY, "As a panel hears and says it, see PROTOCOL.md."),
-        errors=(404, 409),
+        errors=(404, 409, 429),
         kind="websocket",
+        tells="panel",
+    ),
+    Route(
+        *("GET", f"{T}/stream", Needs.AGENCY, "What a panel hears of it; live as an event stream."),
+        errors=(404, 409, 429),
+        tells="panel",
     ),
 )
 

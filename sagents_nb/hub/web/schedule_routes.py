@@ -92,7 +92,7 @@ def delete_schedule(call: Call) -> OkReply:
 
 def trigger_schedule(call: Call) -> ScheduleRunReply:
     """It begins now."""
-    call.check_runs()
+    call.check_room()
     return _run(call.hub.scheduler.trigger(call.agency, call.parameters["schedule"]))
 
 

@@ -8,9 +8,12 @@ import ipaddress
 import math
 import os
 import secrets
+import signal
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
@@ -19,11 +22,13 @@ import uvicorn
 from ... import kinds
 from ...errors import ConfigurationError
 from ..agencies import digest_of
+from ..event_log import EVENTS_KEPT
 from ..hub import Hub
+from ..limits import Limits
+from ..operations import line
 from ..system import AgentSystem
-from .app import App, Codes
-from .call import Limits
-from .guard import Guard, Settings
+from .app import App, Codes, guarded
+from .guard import Settings
 
 PORT = 8765
 DRAIN_SECONDS = 5.0
@@ -53,6 +58,7 @@ def serve(
     origins: Sequence[str] = (),
     insecure: bool = False,
     limits: Limits | None = None,
+    events_kept: int = EVENTS_KEPT,
     say: Callable[[str], object] = _print,
 ) -> None:
     """Serve agents of ``system`` over HTTP until the process is told to end (SIGINT, SIGTERM).
@@ -62,7 +68,8 @@ def serve(
     ``say``, with an address that opens its page; one that is given is not said. ``host_names`` are
     further names by which it is called, and ``origins`` pages elsewhere that may use it. Beyond
     this machine it is served without TLS only if that is asked for, with ``insecure``: put a proxy
-    before it. ``limits`` are how much it takes at once.
+    before it. ``limits`` are how much it takes at once, and ``events_kept`` how many events of each
+    thread stay.
 
     Raises :class:`~sagents_nb.errors.ConfigurationError` for a host that would need ``insecure``,
     a token that can be guessed, and a port that is taken.
@@ -82,7 +89,10 @@ def serve(
         limits=limits or Limits(),
     )
     codes = Codes(token)
-    with listening_socket(host, port) as listening, contextlib.closing(Hub(system, store)) as hub:
+    with (
+        listening_socket(host, port) as listening,
+        contextlib.closing(Hub(system, store, events_kept=events_kept)) as hub,
+    ):
 
         def begun() -> None:
             say(f"The hub is at {_address(listening)}")
@@ -92,17 +102,21 @@ def serve(
                 say(f"Its page, opened within a minute, needs no token: {page}")
 
         hub.doors.open(_address(listening, socket.gethostname()))
+        line(
+            "hub.began", address=_address(listening), pid=os.getpid(), version=version("sagents-nb")
+        )
         hub.recover()
         hub.scheduler.start()
         with _collecting_seldom():
             Server(App(hub, settings, codes), begun).run([listening])
+    line("hub.ended", pid=os.getpid())
 
 
 @contextlib.contextmanager
 def _collecting_seldom() -> Iterator[None]:
     """Have Python look for garbage less often.
 
-    Threads and sockets that are open are many objects, and few of them are garbage: with 5,000
+    Threads and sockets that are open are many objects, and few of them garbage: with 5,000
     sockets a third of the processor's time went into looking, and seconds at once.
     """
     before = gc.get_threshold()
@@ -114,16 +128,22 @@ def _collecting_seldom() -> Iterator[None]:
 
 
 class Server(uvicorn.Server):
-    """Serves ``app`` behind its guard; ``begun`` is called once it does.
+    """Serves ``app`` behind its guard, while it ``lasts``; ``begun`` is called once it does.
 
     A signal has it take no new work, let runs end for a moment and return; a second one does not
     wait. uvicorn's own raises the signal again, which would end the process before the hub is
     closed.
     """
 
-    def __init__(self, app: App, begun: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        app: App,
+        begun: Callable[[], object] = lambda: None,
+        lasts: Callable[[], bool] = lambda: True,
+    ) -> None:
         config = uvicorn.Config(
-            Guard(app, app.hub, app.settings),
+            guarded(app),
+            access_log=False,
             ws="websockets-sansio",
             ws_max_size=app.settings.limits.body_bytes,
             ws_per_message_deflate=False,  # it would take 30 kB of each socket
@@ -136,7 +156,9 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._begun = begun
+        self._lasts = lasts
         self._until = math.inf
+        self._told = False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -151,10 +173,14 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Whether it is time to go."""
-        if self._app.draining and (
-            time.monotonic() >= self._until or not self._app.hub.active_runs()
-        ):
-            self.should_exit = True
+        if not self._app.draining and not self._lasts():
+            self.handle_exit(signal.SIGTERM, None)
+        if self._app.draining:
+            active = self._app.hub.active_runs()
+            if not self._told:  # not in a handler of a signal, which may have cut a line off
+                self._told = True
+                line("hub.ends", active=active)
+            self.should_exit = time.monotonic() >= self._until or not active
         return await super().on_tick(counter)
 
 
@@ -182,6 +208,27 @@ def listening_socket(host: str, port: int) -> socket.socket:
             "with --port."
         ) from None
     return made
+
+
+@contextlib.contextmanager
+def socket_file(place: Path) -> Iterator[socket.socket]:
+    """A socket at ``place``, for this user only; it is removed at the end.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` where others may enter its folder: of a
+    socket itself not each system asks who may.
+    """
+    folder = place.parent
+    found = folder.stat()
+    if stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid():
+        raise ConfigurationError(f"Others may enter {folder}; chmod 700 it first.")
+    place.unlink(missing_ok=True)  # of a process that was killed
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as made:
+        made.bind(str(place))
+        place.chmod(0o600)
+        try:
+            yield made
+        finally:
+            place.unlink(missing_ok=True)
 
 
 def _is_loopback(host: str) -> bool:

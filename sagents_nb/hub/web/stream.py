@@ -1,7 +1,7 @@
-"""The panel's own protocol over a socket: what a page of a notebook hears and says, here too.
+"""The panel's own protocol: what a page of a notebook hears and says, here over a socket.
 
 Frames are the messages of widgets/PROTOCOL.md as JSON text. A request has the same id when a page
-asks again after it was cut off, and is done once.
+asks again after it was cut off, and is done once. Who only hears may have an event stream.
 """
 
 from __future__ import annotations
@@ -9,18 +9,21 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 from starlette.websockets import WebSocket
 
 from ... import kinds
-from ...errors import ConfigurationError
+from ...errors import ConfigurationError, SagentsError
 from ...panel.publisher import publisher_of
 from ...panel.requests import answer
 from ...runtime.thread import runtime
 from ...session import Session
 from ..event_log import ThreadEvent
+from ..once_kept import OnceKept
 from ..threads import Thread
 
 MOST_WAITING = 256
@@ -28,24 +31,37 @@ MOST_BYTES = 1_000_000
 """What waits for a page that reads slowly; beyond either it is given a snapshot once it reads."""
 
 _MADE_ANEW = ("events", "snapshot")
+_BEGINS = ("send", "retry")
+"""Requests by which a thread that does nothing begins a run."""
+
+
+class Frame(NamedTuple):
+    """One message to a page: its type, the number of the last event in it, and JSON."""
+
+    kind: str
+    seq: int | None
+    data: bytes
 
 
 class Stream:
-    """One page that looks at ``thread`` over ``socket``, on the loop of the server.
+    """One page that looks at ``thread``, on the ``loop`` of the server.
 
-    It is made, and ended, in a thread: whatever asks the runtime's loop may have to wait for a
-    tool, and the server must not.
+    ``check`` raises where no further run may begin. It is made, and ended, in a thread: whatever
+    asks the runtime's loop may have to wait for a tool, and the server must not.
     """
 
-    def __init__(self, socket: WebSocket, thread: Thread, loop: asyncio.AbstractEventLoop) -> None:
-        self._socket = socket
+    def __init__(
+        self, thread: Thread, loop: asyncio.AbstractEventLoop, check: Callable[[], None]
+    ) -> None:
         self._thread = thread
         self._loop = loop
-        self._waiting: deque[tuple[str, bytes]] = deque()
+        self._check = check
+        self._waiting: deque[Frame] = deque()
         self._bytes = 0
         self._behind = False
         self._woken = asyncio.Event()
         self._publisher = publisher_of(thread.session)
+        self._once_kept = OnceKept(thread.session)
         self._unwatch = thread.session.watch(f"page-{uuid.uuid4().hex[:12]}")
         self._in_notebook = thread.record.in_notebook
         if self._in_notebook:  # its session goes on when it is shown no more
@@ -62,54 +78,77 @@ class Stream:
             self._tell({"type": "closed"})
 
     def _tell(self, message: dict[str, Any]) -> None:
-        """On the runtime's loop: a message is told at once, since it may change afterwards."""
-        frame = msgspec.json.encode(message)
-        self._loop.call_soon_threadsafe(self._take, message.get("type", ""), frame)
+        """On the runtime's loop: a message is read at once, since it may change afterwards."""
+        data = msgspec.json.encode(message)
+        take = partial(self._take, Frame(message.get("type", ""), message.get("seq"), data))
+        self._once_kept.tell(partial(self._loop.call_soon_threadsafe, take))
 
-    def _take(self, kind: str, frame: bytes) -> None:
-        if len(self._waiting) >= MOST_WAITING or self._bytes + len(frame) > MOST_BYTES:
-            self._waiting = deque(each for each in self._waiting if each[0] not in _MADE_ANEW)
-            self._bytes = sum(len(each[1]) for each in self._waiting)
-            self._behind = self._behind or bool(self._waiting or kind in _MADE_ANEW)
-        if not (self._behind and kind in _MADE_ANEW):
-            self._waiting.append((kind, frame))
-            self._bytes += len(frame)
+    def _take(self, frame: Frame) -> None:
+        size = len(frame.data)
+        if len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+            self._waiting = deque(each for each in self._waiting if each.kind not in _MADE_ANEW)
+            self._bytes = sum(len(each.data) for each in self._waiting)
+            self._behind = self._behind or bool(self._waiting or frame.kind in _MADE_ANEW)
+        if not (self._behind and frame.kind in _MADE_ANEW):
+            self._waiting.append(frame)
+            self._bytes += size
         self._woken.set()
 
-    async def tell(self) -> None:
-        """Send what waits, until the thread is closed."""
+    async def frames(self) -> AsyncIterator[Frame]:
+        """What waits, and what comes, until the thread is closed."""
         while True:
             self._woken.clear()
             while self._waiting:
-                kind, frame = self._waiting.popleft()
-                self._bytes -= len(frame)
-                await self._socket.send_text(frame.decode())
-                if kind == "closed":
+                frame = self._waiting.popleft()
+                self._bytes -= len(frame.data)
+                yield frame
+                if frame.kind == "closed":
                     return
             if self._behind:
                 self._behind = False
-                self._hello(0)
+                self.hello(0)
             await self._woken.wait()
 
-    async def hear(self) -> None:
+    async def tell(self, socket: WebSocket) -> None:
+        """Send what there is to tell."""
+        async for frame in self.frames():
+            await socket.send_text(frame.data.decode())
+
+    async def hear(self, socket: WebSocket) -> None:
         """Do what the page asks, until it is gone."""
-        while (message := await self._socket.receive())["type"] != "websocket.disconnect":
+        while (message := await socket.receive())["type"] != "websocket.disconnect":
             try:
                 said = msgspec.json.decode(message.get("text") or message.get("bytes") or b"")
             except (msgspec.DecodeError, RecursionError, UnicodeError):
                 said = None
             if not isinstance(said, dict):
-                self._tell({"type": "error", "id": "", "message": "A frame is a JSON object."})
+                no_object = {"type": "error", "id": "", "message": "A frame is a JSON object."}
+                runtime.post(self._tell, no_object)
             elif said.get("type") == "hello":
                 have: Any = said.get("have")
-                self._hello(have if kinds.whole(0).fits(have) else 0)
+                self.hello(have if kinds.whole(0).fits(have) else 0)
+            elif (refusal := await self._refused(said)) is not None:
+                runtime.post(self._tell, refusal)
             else:
                 # In a notebook it says who decided: somebody there, or here.
                 how = (_elsewhere, "hub") if self._in_notebook else (_no_fork,)
                 runtime.post(answer, self._thread.session, said, self._tell, *how)
 
-    def _hello(self, have: int) -> None:
+    def hello(self, have: int) -> None:
+        """Tell what came after the event of that number; 0 is nothing."""
         runtime.post(self._publisher.hello, self._tell, have)
+
+    async def _refused(self, said: dict[str, Any]) -> dict[str, Any] | None:
+        """Why there is no room for what the page asks; None if there is."""
+        is_at_work = self._thread.status in ("running", "paused")
+        if said.get("type") not in _BEGINS or is_at_work:
+            return None
+        try:
+            await asyncio.to_thread(self._check)
+        except SagentsError as error:
+            kind, id = type(error).__name__, said.get("id", "")
+            return {"type": "error", "id": id, "kind": kind, "message": str(error)}
+        return None
 
 
 def _no_fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -123,19 +162,28 @@ def _elsewhere(session: Session, before: int | None) -> tuple[Session, str]:
 class KeptStream:
     """One page that looks at what is kept: it is told that, and that nothing can be asked."""
 
-    def __init__(self, socket: WebSocket, snapshot: dict[str, Any]) -> None:
-        self._socket = socket
+    def __init__(self, snapshot: dict[str, Any]) -> None:
         self._snapshot = snapshot
 
     def end(self) -> None:
         """Nothing was told that would go on."""
 
-    async def tell(self) -> None:
-        """Send it, and that it is all."""
-        for message in (self._snapshot, {"type": "closed"}):
-            await self._socket.send_text(msgspec.json.encode(message).decode())
+    def hello(self, have: int) -> None:
+        """It is told all there is, once."""
 
-    async def hear(self) -> None:
+    async def frames(self) -> AsyncIterator[Frame]:
+        """What is kept, and that it is all."""
+        for message in (self._snapshot, {"type": "closed"}):
+            seq = message.get("seq")
+            kind = str(message["type"])
+            yield Frame(kind, seq if isinstance(seq, int) else None, msgspec.json.encode(message))
+
+    async def tell(self, socket: WebSocket) -> None:
+        """Send it."""
+        async for frame in self.frames():
+            await socket.send_text(frame.data.decode())
+
+    async def hear(self, socket: WebSocket) -> None:
         """Do nothing, until the page is gone."""
-        while (await self._socket.receive())["type"] != "websocket.disconnect":
+        while (await socket.receive())["type"] != "websocket.disconnect":
             pass

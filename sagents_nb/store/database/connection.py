@@ -393,6 +393,7 @@ def _make_new(path: Path) -> None:
 def backup(path: Path, to: Path) -> None:
     """Copy a store's file as it is at one moment, whoever writes to it, into one new file.
 
+    In the copy nobody has any conversation open.
     The copy is whole, and on the disk, before it has its name. The store is not changed, and may
     be of any version. Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no store's
     file and for a name that is taken, :class:`~sagents_nb.errors.StoreError` for what the disks
@@ -445,7 +446,8 @@ def _copy(source: sqlite3.Connection, path: Path, to: Path) -> None:
             target.execute("PRAGMA synchronous=FULL")
             target.execute("PRAGMA fullfsync=ON")
             source.backup(target)
-        source.execute("COMMIT")  # nobody waits for the rest
+            source.execute("COMMIT")  # nobody waits for the rest
+            _belongs_to_nobody(target)
         # So that SQLite puts no other file beside it, as it would for one with WAL.
         address = f"{copy.as_uri()}?immutable=1"
         with contextlib.closing(sqlite3.connect(address, uri=True)) as reading:
@@ -460,6 +462,22 @@ def _copy(source: sqlite3.Connection, path: Path, to: Path) -> None:
         copy.unlink()
         raise
     sync_names(to.parent)
+
+
+def _belongs_to_nobody(copy: sqlite3.Connection) -> None:
+    """Who has the store's conversations has not those of its copy, and is not asked for them.
+
+    That somebody had them stays known: a hub goes on with what they were at.
+    """
+    names = [name for (name,) in copy.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+    for name in names:
+        if name.endswith("leases"):
+            copy.execute(
+                f"UPDATE \"{name}\" SET owner = 'the store that this is a copy of', "
+                "heartbeat_at = '1970-01-01 00:00:00.000000' WHERE owner <> ''"
+            )
+        elif name.endswith("hub_doors"):
+            copy.execute(f'DELETE FROM "{name}"')
 
 
 # By SQLite's primary result code: what is wrong, and what to do.

@@ -202,16 +202,39 @@ def check(
 
     Raises StaleOwner for another's. The owner stays so for the transaction.
     """
-    why, step = "was deleted", "begin another one"
+    held = None
     found = _lock(tables)(connection, {"id": conversation_id, "seq": seq}).rows
     for held_epoch, held_by, host, pid, tally, checksum in found:
         if (held_epoch, held_by) == (epoch, owner.text):
             return Tally.read(tally, conversation_id), checksum
+        held = held_by, host, pid
+    raise _stale(conversation_id, held)
+
+
+def check_untaken(
+    connection: sql.Connection, tables: Tables, owner: Owner, conversation_id: str, epoch: int
+) -> int:
+    """The epoch in which the owner has it, or ``epoch`` if nobody else had it after that one.
+
+    For what is kept beside the journal, also when the conversation was let go of. Raises
+    StaleOwner where another has it, or had it since. Nobody takes it for the transaction.
+    """
+    of_it = tables.leases.c.conversation_id == conversation_id
+    held = connection.execute(sql.select(tables.leases).where(of_it).with_for_update()).first()
+    if held is None or (held.owner != owner.text and held.epoch != epoch):
+        raise _stale(conversation_id, held and (held.owner, held.host, held.pid))
+    return int(held.epoch)
+
+
+def _stale(conversation_id: str, held: tuple[str, str, int] | None) -> StaleOwner:
+    """What is said to who owned it; ``held`` is who has it now, on which host, as which process."""
+    why, step = "was deleted", "begin another one"
+    if held is not None:
         why, step = "was closed", "open it again"
-        if held_by:
-            why = f"was taken over by process {pid} on {host}"
+        if held[0]:
+            why = f"was taken over by process {held[2]} on {held[1]}"
             step = "open it with take_over=True to go on here"
-    raise StaleOwner(
+    return StaleOwner(
         f"Conversation {conversation_id!r} {why}, so nothing of this session is kept any more; "
         f"{step}."
     )

@@ -29,7 +29,7 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0004"
+VERSION = "0005"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
 IS_HELD = "owner <> ''"
@@ -148,6 +148,7 @@ class Tables(msgspec.Struct, frozen=True):
     hub_agencies: sql.Table
     hub_blueprints: sql.Table
     hub_events: sql.Table
+    hub_standings: sql.Table
     hub_schedules: sql.Table
     hub_schedule_runs: sql.Table
     hub_variables: sql.Table
@@ -324,6 +325,24 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("type", sql.String(40), nullable=False),
             sql.Column("data", Json, nullable=False),
             sql.Column("at", Time, nullable=False),
+        ),
+        # What the events of a thread come to, so that nobody reads them all for it.
+        hub_standings=sql.Table(
+            f"{prefix}hub_standings",
+            metadata,
+            of_conversation(primary_key=True),
+            # Of the event that says what the thread is; null where none does.
+            sql.Column("type", sql.String(40)),
+            sql.Column("reason", Words()),
+            sql.Column("asks", Json, nullable=False),
+            sql.Column("at", Time),
+            sql.Column("model_calls", sql.BigInteger, nullable=False, default=0),
+            sql.Column("input_tokens", sql.BigInteger, nullable=False, default=0),
+            sql.Column("output_tokens", sql.BigInteger, nullable=False, default=0),
+            sql.Column("cost_usd", sql.Double),
+            # Events up to this number are not there any more.
+            sql.Column("forgotten", sql.BigInteger, nullable=False, default=0),
+            sql.Index(f"ix_{prefix}hub_standings_type", "type"),
         ),
         hub_schedules=hub_schedules,
         hub_schedule_runs=sql.Table(

@@ -20,7 +20,7 @@ from mcp.types import ElicitRequestFormParams, ElicitResult
 
 import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint
-from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.limits import Limits
 from tests.hub.web.served import TOKEN, Served, serving
 from tests.talking import PATIENCE, call, run, until
 

@@ -19,13 +19,16 @@ from websockets.sync.client import ClientConnection, connect
 import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
 from sagents_nb.hub.agencies import Agency, digest_of
+from sagents_nb.hub.limits import Limits
 from sagents_nb.hub.web.app import App, Codes
-from sagents_nb.hub.web.call import Limits
 from sagents_nb.hub.web.guard import SUBPROTOCOL, TOKEN_PROTOCOL, Settings
 from sagents_nb.hub.web.serving import Server, listening_socket
 from tests.talking import PATIENCE, call
 
 TOKEN = "the-canary-that-opens-this-hub-and-is-told-to-nobody"
+MANY_WAIT = Limits(approvals=1_000)
+"""For the one agency of many tests, of which few answer what waits."""
+
 LISTED_HOST = "agents.example.org"
 LISTED_ORIGIN = "https://listed.example.org"
 
@@ -204,7 +207,7 @@ def system_of() -> AgentSystem:
 
 @contextlib.contextmanager
 def serving(
-    store: Path | Hub,
+    store: Path | str | Hub,
     system: AgentSystem | None = None,
     limits: Limits | None = None,
     guard: Callable[[App, Hub, Settings], Any] | None = None,
@@ -214,7 +217,7 @@ def serving(
         token=digest_of(TOKEN),
         hosts=(LISTED_HOST,),
         origins=(LISTED_ORIGIN,),
-        limits=limits or Limits(),
+        limits=limits or MANY_WAIT,
     )
     hub = store if isinstance(store, Hub) else Hub(system or system_of(), store)
     codes, begun = Codes(TOKEN), threading.Event()

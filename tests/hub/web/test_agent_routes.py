@@ -11,7 +11,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint
-from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.limits import Limits
 from tests.hub.web.served import Served, serving
 from tests.talking import PATIENCE, call
 

@@ -13,7 +13,7 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint
-from sagents_nb.hub.web.call import Limits
+from sagents_nb.hub.limits import Limits
 from tests.hub.houses import a_hub, still
 from tests.hub.web.served import Served, frames_of, serving
 from tests.talking import call, until

@@ -25,8 +25,7 @@ class Doors(NamedTuple):
 
 
 @pytest.fixture
-def doors(tmp_path: Path) -> Iterator[Doors]:
-    path = tmp_path / "hub.db"
+def doors(path: Path | str) -> Iterator[Doors]:
     with serving(path) as right, serving(path) as wrong:
         for served in (right, wrong):
             served.hub.doors.open(served.url)

@@ -13,7 +13,9 @@ from sagents_nb.hub import AgentSystem, Hub
 from sagents_nb.hub.agencies import digest_of
 from sagents_nb.hub.web.app import app
 from sagents_nb.hub.web.guard import Settings
-from sagents_nb.hub.web.pages import ASSETS, PAGE
+from sagents_nb.hub.web.pages import ASSETS, page
+
+PAGE, _ = page(behind_jupyter=False)
 
 
 @pytest.fixture

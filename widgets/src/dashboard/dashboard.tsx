@@ -8,34 +8,35 @@ import { askBy } from "../parts";
 import { typesetter } from "../typesetter";
 import { Agencies } from "./agencies";
 import { BlueprintEditor, BlueprintList } from "./blueprints";
-import { Hub, HubContext, useHub, useWatched, type Agency, type Schedule } from "./hub";
+import { Hub, HubContext, insideJupyter, useHub, useWatched, type Agency, type Schedule } from "./hub";
 import { addressOf, toHeading, usePlace, type Place } from "./place";
 import { EditSchedule, nextOf, OneSchedule, Schedules } from "./schedules";
-import { SignIn } from "./sign-in";
+import { SignedOut, SignIn } from "./sign-in";
 import { Threads } from "./thread";
 import { NewThread, ThreadTree } from "./threads";
 import { Ago } from "./time";
 import { Waiting } from "./waiting";
 
 function App() {
-  const [hub, setHub] = useState<Hub | null>(null);
-  const [why, setWhy] = useState("");
   const [, redraw] = useReducer((n: number) => n + 1, 0);
-  const enter = (token: string) => {
+  const hubOf = (token: string) => {
     const refused = () => {
       setHub(null);
       setWhy("That token opens nothing here, or not any more. A hub that begins anew has a new one.");
     };
-    setHub(new Hub(token, { refused, changed: () => redraw(null as never) }));
+    return new Hub(token, { refused, changed: () => redraw(null as never) });
   };
+  const [hub, setHub] = useState<Hub | null>(() => (insideJupyter ? hubOf("") : null));
+  const [why, setWhy] = useState("");
+  const enter = (token: string) => setHub(hubOf(token));
   const leave = () => {
     setWhy("");
     setHub(null);
   };
-  if (!hub) return <SignIn why={why} onToken={enter} />;
+  if (!hub) return insideJupyter ? <SignedOut /> : <SignIn why={why} onToken={enter} />;
   return (
     <HubContext.Provider value={hub}>
-      <Dashboard away={hub.away} onLeave={leave} />
+      <Dashboard away={hub.away} onLeave={insideJupyter ? null : leave} />
     </HubContext.Provider>
   );
 }
@@ -44,7 +45,9 @@ const EVERY = 2_000;
 /** Somebody is told of what waits also while the page is out of sight. */
 const UNSEEN = 10_000;
 
-function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
+type DashboardProps = { away: boolean; /** Null where it is not the hub that somebody signed in to. */ onLeave: (() => void) | null };
+
+function Dashboard({ away, onLeave }: DashboardProps) {
   const hub = useHub();
   const place = usePlace();
   const agencies = useWatched(hub.agencies, [hub], 5_000);
@@ -84,9 +87,11 @@ function Dashboard({ away, onLeave }: { away: boolean; onLeave: () => void }) {
         </nav>
         <span class="hub-space" />
         <Waiting approvals={waiting} current={place.page === "thread" ? place.thread : ""} where={known?.name ?? ""} />
-        <Button kind="plain" onClick={onLeave}>
-          Sign out
-        </Button>
+        {onLeave && (
+          <Button kind="plain" onClick={onLeave}>
+            Sign out
+          </Button>
+        )}
       </header>
       {/* There is a place for it at all times, so that it is read out. */}
       <p class="hub-notice" role="status" data-testid="away" hidden={!away}>

@@ -67,6 +67,9 @@ export class Refused extends Error {
 
 const AWAY = "The hub does not answer; it is tried again.";
 
+/** Whether Jupyter has let in whoever looks at the page: it needs no token, and has none. */
+export const insideJupyter = document.documentElement.dataset.door === "jupyter";
+
 /** One word of a path. */
 const word = encodeURIComponent;
 const base64 = (text: string) =>
@@ -82,11 +85,14 @@ async function answered<T>(method: string, path: string, token: string, body?: u
   if (body !== undefined) headers["Content-Type"] = "application/json";
   let response: Response;
   try {
-    response = await fetch(addressOf(path), { method, headers, body: body === undefined ? null : JSON.stringify(body) });
+    response = await fetch(addressOf(path), { method, headers, body: body === undefined ? null : JSON.stringify(body), redirect: "manual" });
   } catch {
     throw new Refused(0, AWAY);
   }
+  // A hub leads nowhere else: who has been signed out by what is before it is led to where people sign in.
+  if (response.type === "opaqueredirect") throw new Refused(401, "You are signed out.");
   const said = await response.json().catch(() => null);
+  if (!said && response.status >= 500) throw new Refused(0, AWAY); // what is before it says so, since it cannot
   if (!response.ok) throw new Refused(response.status, said?.error ?? `The hub answered ${response.status}.`);
   return said as T;
 }
@@ -142,7 +148,7 @@ export class Hub {
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     return new Socket(
       // A page sends no headers with a socket: the token is one of the protocols that it offers.
-      () => new WebSocket(address, ["sagents.v1", `sagents.token.${base64(this.#token)}`]),
+      () => new WebSocket(address, ["sagents.v1", ...(this.#token ? [`sagents.token.${base64(this.#token)}`] : [])]),
       async () => {
         try {
           await this.#ask("GET", `${threadAt(agency, thread)}/state`);

@@ -1,5 +1,6 @@
 // The way in: by the code of the address, or by the token.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Button } from "../button";
 import { ErrorText } from "../error-text";
 import { exchange, Refused } from "./hub";
 
@@ -8,6 +9,19 @@ function takeCode(): string {
   const [, code = ""] = /^#code=([\w-]+)$/.exec(location.hash) ?? [];
   if (code) history.replaceState(null, "", `${location.pathname}${location.search}#/`);
   return code;
+}
+
+/** Inside Jupyter, once that lets nobody in any more. */
+export function SignedOut() {
+  return (
+    <main class="hub-sign-in">
+      <h1>sagents_nb hub</h1>
+      <p role="alert">Jupyter has signed you out.</p>
+      <Button kind="primary" onClick={() => location.reload()}>
+        Sign in
+      </Button>
+    </main>
+  );
 }
 
 type Props = { /** Why a person has to come in again. */ why: string; onToken: (token: string) => void };
