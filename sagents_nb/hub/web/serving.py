@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import ipaddress
+import logging
 import math
 import os
 import secrets
@@ -25,7 +26,7 @@ from ..agencies import digest_of
 from ..event_log import EVENTS_KEPT
 from ..hub import Hub
 from ..limits import Limits
-from ..operations import line
+from ..operations import LineFormat, line
 from ..system import AgentSystem
 from .app import App, Codes, guarded
 from .guard import Settings
@@ -107,9 +108,41 @@ def serve(
         )
         hub.recover()
         hub.scheduler.start()
-        with _collecting_seldom():
-            Server(App(hub, settings, codes), begun).run([listening])
+        Server(App(hub, settings, codes), begun).run([listening])
     line("hub.ended", pid=os.getpid())
+
+
+@contextlib.contextmanager
+def logged(level: int) -> Iterator[None]:
+    """Have what happens to a hub meanwhile logged to stderr, a line each; of all else warnings."""
+    handler, ours = logging.StreamHandler(), logging.getLogger(line.__module__)
+    handler.setFormatter(LineFormat())
+    logging.getLogger().addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        ours.setLevel(logging.NOTSET)
+
+
+@kinds.checked(store=kinds.PATH, place=kinds.PATH)
+def serve_jupyter(system: AgentSystem, store: str | Path, place: str | Path) -> None:
+    """Serve agents of ``system`` to the Jupyter server that began this process, while that lives.
+
+    ``place`` is that of the socket, in a folder that nobody else may enter: who comes by it needs
+    no token, since Jupyter asked for its own. Raises
+    :class:`~sagents_nb.errors.ConfigurationError` where others may enter that folder.
+    """
+    jupyter = os.getppid()
+    with contextlib.suppress(PermissionError):
+        os.setsid()  # a Ctrl+C in the terminal is Jupyter's to understand: it may go on
+    settings = Settings(token=digest_of(secrets.token_urlsafe(32)), behind_jupyter=True)
+    with socket_file(Path(place)) as listening, contextlib.closing(Hub(system, store)) as hub:
+        hub.doors.open(f"unix:{place}")
+        hub.recover()
+        hub.scheduler.start()
+        Server(App(hub, settings), lasts=lambda: os.getppid() == jupyter).run([listening])
 
 
 @contextlib.contextmanager
@@ -159,6 +192,11 @@ class Server(uvicorn.Server):
         self._lasts = lasts
         self._until = math.inf
         self._told = False
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until it ends."""
+        with _collecting_seldom():
+            super().run(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
