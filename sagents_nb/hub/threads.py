@@ -527,6 +527,7 @@ class Thread:
     def state(self) -> dict[str, Any]:
         """All that it is, as its clients see it."""
         session, agent = self.session, self.session.agent
+        run = self.run  # first: of a run that has completed the answer is among what follows
         state: dict[str, Any] = {
             "messages": chats(runtime.call(self._messages)),
             "tools": [
@@ -548,9 +549,9 @@ class Thread:
         if links := self._links():
             state["subagents"] = links
         waiting = self._waiting
-        if waiting is not None and self.status == "paused":
+        if waiting is not None and run["status"] == "paused":
             state["interrupt"] = to_data(waiting)
-        return {"state": state, "run": self.run}
+        return {"state": state, "run": run}
 
     def _links(self) -> list[dict[str, Any]]:
         """Its children, as they were told of."""
