@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -92,6 +93,10 @@ class Delegation(Middleware):
 
     def tools(self) -> list[Tool]:
         """The tools ``task`` and ``message_agent``."""
+        return self._tools
+
+    @functools.cached_property
+    def _tools(self) -> list[Tool]:
         # Running one again after a crash finds what it had begun.
         return [
             Tool(self._task, name="task", idempotent=True),

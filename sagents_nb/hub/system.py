@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -309,4 +310,10 @@ def _todo_list(**options: Any) -> TodoList:
 
 
 def _filesystem(**options: Any) -> FileSystem:
-    return FileSystem(**{"must_read_before_edit": True, **options})
+    return FileSystem(**{"must_read_before_edit": True, **options}) if options else _files()
+
+
+@functools.cache
+def _files() -> FileSystem:
+    """One for all agents without options: to make its tools takes longer than the rest of one."""
+    return FileSystem(must_read_before_edit=True)

@@ -214,3 +214,15 @@ def test_variables_are_what_tools_are_told_from_the_next_run_on(stored_world: Wo
     assert told == ["Oslo", "Oslo", "Bergen"]
     thread = world.reopened(thread)
     assert thread.record.variables == {"city": "Bergen", "x": 1}
+
+
+def test_agents_without_options_share_the_file_tools_and_others_have_their_own() -> None:
+    own = {"filesystem": {"enabled_tools": ["ls"]}}
+    system = AgentSystem(sa.ScriptedModel([])).defaults()
+    system.add_agent(Blueprint("one", "Be brief.")).add_agent(Blueprint("other", "Be kind."))
+    system.add_agent(Blueprint("third", "Be quick.", config=own))
+    one, other, third = (system.agent(name).tools_by_name for name in ("one", "other", "third"))
+    assert one["ls"] is other["ls"]
+    assert one["task"] is not other["task"]  # whose sub-agents are another thread's
+    assert third["ls"] is not one["ls"]
+    assert "write_file" not in third

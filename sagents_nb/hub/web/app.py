@@ -8,7 +8,7 @@ import importlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,16 +35,16 @@ from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
-from ..event_log import ThreadEvent
 from ..hub import Hub
 from ..limits import TooMany
 from ..notebooks import NoKernel
+from ..threads import Thread
 from .access import Access
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
 from .call import Call, problem
-from .feed import Feed
+from .feed import Channel, Feed, Told
 from .forwarding import forwarded, joined
 from .guard import (
     FORWARDED,
@@ -61,6 +61,7 @@ from .guard import (
 )
 from .openapi import document
 from .pages import asset, page
+from .patience import Patience
 from .routes import Match, Route
 from .sse import frame_of, streamed
 from .stream import Frame, KeptStream, Stream
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
 logger = logger_of(__name__)
 
 T = TypeVar("T")
+
+_Doing = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS = 16
 """Threads that wait for the store and for sessions, so that an answer means that it is kept."""
@@ -128,6 +131,8 @@ class App:
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
         self._sockets: Counter[str] = Counter()
         self._tools: ToolServers | None = None
+        self._channels: dict[Thread, Channel] = {}
+        self._patience = Patience(STALLED_SECONDS)
         hub.figures.gauge("sagents_hub_clients", "Clients that listen.", self._sockets.total)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,7 +143,7 @@ class App:
         found: Match = scope[MATCH]
         assert found.route is not None
         if scope["type"] == "websocket":
-            await self._socket(WebSocket(scope, receive, _timely(send)), found)
+            await self._socket(WebSocket(scope, receive, self._patience.sends(send)), found)
             return
         request = Request(scope, receive)
         async with contextlib.AsyncExitStack() as stack:
@@ -151,7 +156,7 @@ class App:
             except Exception as error:  # one request must not end the others
                 response = _failure(error, scope["path"])
             with contextlib.suppress(ClientDisconnect, TimeoutError):
-                await response(scope, receive, _timely(send))
+                await response(scope, receive, self._patience.sends(send))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -199,12 +204,12 @@ class App:
         if route.tells is not None and accepts and request.method == "GET":
             return await self._told(route, call, stack)
         if route.handle is None:
-            stream = await stack.enter_async_context(self._stream(call))
+            stream = await self._stream(call, stack)
             stream.hello(since_of(call))
             frame = await anext(stream.frames())
             return Response(frame.data, media_type="application/json")
         if route.streams:
-            stack.enter_context(self._room(call))
+            stack.enter_context(self._room(call.parameters["agency"]))
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
@@ -230,7 +235,7 @@ class App:
         agency = await self._work(lambda: call.agency)
         if request.method == "DELETE" and "mcp-session-id" not in call.headers:
             raise ConfigurationError("This ends the session that Mcp-Session-Id names; send one.")
-        stack.enter_context(self._room(call))
+        stack.enter_context(self._room(call.parameters["agency"]))
         try:
             module = await self._work(importlib.import_module, f"{__package__}.mcp_tools")
         except ModuleNotFoundError as error:
@@ -249,11 +254,10 @@ class App:
         self, route: Route, call: Call, stack: contextlib.AsyncExitStack
     ) -> StreamingResponse:
         """What is told of a thread, as it happens."""
-        stack.enter_context(self._room(call))  # refused before it begins
+        stack.enter_context(self._room(call.parameters["agency"]))  # refused before it begins
         if route.tells == "events":
-            feed = await stack.enter_async_context(self._feed(call))
-            return streamed(feed, _frame_of_event)
-        stream = await stack.enter_async_context(self._stream(call))
+            return streamed(await self._feed(call, stack), _frame_of_event)
+        stream = await self._stream(call, stack)
         stream.hello(since_of(call))
         return streamed(stream.frames(), _frame_of_message)
 
@@ -308,9 +312,9 @@ class App:
     # what goes on
 
     @contextlib.contextmanager
-    def _room(self, call: Call) -> Iterator[None]:
+    def _room(self, agency: str) -> Iterator[None]:
         """Room for one more who listens; raises :class:`TooMany`."""
-        agency, limits = call.parameters["agency"], self.settings.limits
+        limits = self.settings.limits
         if (
             self._sockets.total() >= limits.sockets
             or self._sockets[agency] >= limits.sockets_of_agency
@@ -322,44 +326,33 @@ class App:
         finally:
             self._sockets -= Counter([agency])
 
-    @contextlib.asynccontextmanager
-    async def _feed(self, call: Call) -> AsyncIterator[Feed]:
-        """What is told of the thread of ``call``."""
-        since, loop = since_of(call), asyncio.get_running_loop()
+    async def _feed(self, call: Call, stack: contextlib.AsyncExitStack) -> Feed:
+        """What is told of the thread of ``call``, until ``stack`` is left."""
+        since = since_of(call)
+        thread: Thread = await self._work(lambda: call.thread)
+        if (channel := self._channels.get(thread)) is None:
+            channel = self._channels[thread] = Channel(thread, asyncio.get_running_loop())
+        feed = Feed(channel, since, partial(self.hub.events, call.agency, thread.record.id))
+        stack.callback(self._leave, thread, feed)
+        await channel.begun.wait()
+        return feed
 
-        def begun() -> Feed:
-            agency, thread = call.agency, call.thread
-            read = partial(self.hub.events, agency, thread.record.id)
-            return Feed(thread, since, read, loop)
+    def _leave(self, thread: Thread, feed: Feed) -> None:
+        feed.end()
+        if not self._channels[thread].readers:
+            del self._channels[thread]
 
-        feed: Feed = await self._work(begun)
-        try:
-            yield feed
-        finally:
-            feed.end()
-
-    @contextlib.asynccontextmanager
-    async def _stream(self, call: Call) -> AsyncIterator[Stream | KeptStream]:
-        """The thread of ``call``, as a page of a panel sees it."""
+    async def _stream(self, call: Call, stack: contextlib.AsyncExitStack) -> Stream | KeptStream:
+        """The thread of ``call``, as a page of a panel sees it, until ``stack`` is left."""
         loop = asyncio.get_running_loop()
         stream: Stream | KeptStream = await self._work(_stream_of, call, loop)
-        try:
-            yield stream
-        finally:
-            stream.end()
+        stack.callback(stream.end)
+        return stream
 
     async def _socket(self, socket: WebSocket, found: Match) -> None:
-        call = self._call(socket, found)
-        assert found.route is not None
         async with contextlib.AsyncExitStack() as stack:
             try:
-                stack.enter_context(self._room(call))
-                if found.route.tells == "panel":
-                    stream = await stack.enter_async_context(self._stream(call))
-                    telling, hearing = partial(stream.tell, socket), partial(stream.hear, socket)
-                else:
-                    feed = await stack.enter_async_context(self._feed(call))
-                    telling, hearing = partial(_tell, socket, feed), partial(_hear, socket)
+                telling, hearing = await self._opened(socket, found, stack)
             except Owned as owned:
                 await self._socket_elsewhere(socket, owned)
                 return
@@ -368,6 +361,19 @@ class App:
                 return
             await socket.accept(_subprotocol(socket))
             await _both(socket, telling, hearing)
+
+    async def _opened(
+        self, socket: WebSocket, found: Match, stack: contextlib.AsyncExitStack
+    ) -> tuple[_Doing, _Doing]:
+        """What tells and what hears, until ``stack`` is left; a socket keeps no more than these."""
+        call = self._call(socket, found)
+        assert found.route is not None
+        stack.enter_context(self._room(call.parameters["agency"]))
+        if found.route.tells == "panel":
+            stream = await self._stream(call, stack)
+            return partial(stream.tell, socket), partial(stream.hear, socket)
+        feed = await self._feed(call, stack)
+        return partial(_tell, socket, feed), partial(_hear, socket)
 
     async def _socket_elsewhere(self, socket: WebSocket, owned: Owned) -> None:
         try:
@@ -409,8 +415,8 @@ def _subprotocol(socket: WebSocket) -> str | None:
 
 async def _both(
     socket: WebSocket,
-    telling: Callable[[], Coroutine[Any, Any, None]],
-    hearing: Callable[[], Coroutine[Any, Any, None]],
+    telling: _Doing,
+    hearing: _Doing,
 ) -> None:
     """Tell and hear, until the page is gone, or there is nothing more to tell."""
     tells, hears = asyncio.create_task(telling()), asyncio.create_task(hearing())
@@ -422,19 +428,9 @@ async def _both(
         await _close(socket, tells.exception())
 
 
-def _timely(send: Send) -> Send:
-    """Sends as ``send`` does, and waits for nobody who reads nothing."""
-
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        async with asyncio.timeout(STALLED_SECONDS):
-            await send(message)
-
-    return sending
-
-
 async def _tell(socket: WebSocket, feed: Feed) -> None:
-    async for event in feed:
-        await socket.send_text(msgspec.json.encode(event).decode())
+    async for told in feed:
+        await socket.send_text(told.json)
 
 
 async def _close(socket: WebSocket, failed: BaseException | None) -> None:
@@ -455,8 +451,8 @@ async def _hear(socket: WebSocket) -> None:
         pass
 
 
-def _frame_of_event(event: ThreadEvent) -> bytes:
-    return frame_of(msgspec.json.encode(event), event.type, event.seq)
+def _frame_of_event(told: Told) -> bytes:
+    return frame_of(told.json.encode(), told.event.type, told.event.seq)
 
 
 def _frame_of_message(frame: Frame) -> bytes:

@@ -104,22 +104,12 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        headers = _headers_of(scope)
         if self._is_of_jupyter(scope) and scope["type"] == "http":
             receive = await _whole(receive, self.settings.limits.body_bytes)
-        # Who asks is settled here: what they show goes no further.
-        scope["headers"] = [each for each in scope["headers"] if each[0] not in _CREDENTIALS]
-        shared = self._shared_with(headers)
-        answer = self._of_a_stranger(scope, headers)
-        if answer is None and shared and scope.get("method") == "OPTIONS":
-            await Response(status_code=204, headers=_preflight(shared))(scope, receive, send)
+        answer, shared = await self._answer(scope)
+        if isinstance(answer, Response):
+            await answer(scope, receive, send)
             return
-        if answer is None:
-            found = match(scope["type"], scope.get("method", "GET"), scope["path"])
-            answer = await self._of_nobody(scope, headers, found) or self._of_no_use(
-                scope, headers, found
-            )
-            scope[MATCH] = found
         if answer is not None:
             await _refuse(answer, scope, receive, _with_headers(send, shared))
             return
@@ -129,6 +119,24 @@ class Guard:
             await self.app(scope, limited, sending)
         else:
             await self._while_it_opens(digest, scope, limited, sending)
+
+    async def _answer(self, scope: Scope) -> tuple[Refusal | Response | None, str | None]:
+        """What is answered at once, if anything; and the listed origin that it comes from.
+
+        Nothing of what was looked at is kept for as long as a socket is open.
+        """
+        headers = _headers_of(scope)
+        # Who asks is settled here: what they show goes no further.
+        scope["headers"] = [each for each in scope["headers"] if each[0] not in _CREDENTIALS]
+        shared = self._shared_with(headers)
+        if refusal := self._of_a_stranger(scope, headers):
+            return refusal, shared
+        if shared and scope.get("method") == "OPTIONS":
+            return Response(status_code=204, headers=_preflight(shared)), shared
+        found = match(scope["type"], scope.get("method", "GET"), scope["path"])
+        refused = await self._of_nobody(scope, headers, found)
+        scope[MATCH] = found
+        return refused or self._of_no_use(scope, headers, found), shared
 
     async def _while_it_opens(
         self, digest: str, scope: Scope, receive: Receive, send: Send

@@ -277,12 +277,13 @@ class ToolServer:
             if asked.message and thread.status not in ("running", "paused"):
                 call.check_room()
         read = partial(hub.events, agency, thread.record.id)
-        turn = Turn(thread, Feed(thread, thread.log.last, read, loop))
+        following = Feed.alone(thread, thread.log.last, read)
+        turn = Turn(thread, asyncio.run_coroutine_threadsafe(following, loop).result())
         try:
             if asked.message:
                 thread.invoke([Message.user(asked.message)])
         except BaseException:
-            turn.feed.end()
+            loop.call_soon_threadsafe(turn.feed.end)
             raise
         return turn
 
@@ -345,9 +346,9 @@ class Turn:
         told = 1
         try:
             await _tell(context, told, f"Thread {self.thread.record.id}.")
-            async for event in self.feed:
+            async for heard in self.feed:
                 self._changed.set()
-                if (message := progress_of(event)) is not None:
+                if (message := progress_of(heard.event)) is not None:
                     told += 1
                     await _tell(context, told, message)
         finally:

@@ -23,7 +23,7 @@ from sagents_nb.errors import NotFound
 from sagents_nb.hub import AgentSystem, Blueprint
 from sagents_nb.hub.event_log import ThreadEvent
 from sagents_nb.hub.limits import Limits
-from sagents_nb.hub.web.feed import Feed
+from sagents_nb.hub.web.feed import Channel, Feed
 from tests.hub.web.served import (
     TOKEN,
     Served,
@@ -126,15 +126,13 @@ def test_who_begins_to_read_when_the_run_is_over_is_told_the_pieces_it_was_there
     thread = served.hub.thread(served.agency, id)
 
     async def read() -> list[ThreadEvent]:
-        loop = asyncio.get_running_loop()
-        kept = partial(served.hub.events, served.agency, id)
-        feed = await asyncio.to_thread(Feed, thread, 0, kept, loop)
+        feed = await Feed.alone(thread, 0, partial(served.hub.events, served.agency, id))
         await asyncio.to_thread(invoke, served, id, "how are you?")
         await asyncio.to_thread(served.wait, id)
         seen = []
-        async for event in feed:
-            seen.append(event)
-            if event.type == "agent.completed":
+        async for told in feed:
+            seen.append(told.event)
+            if told.event.type == "agent.completed":
                 break
         feed.end()
         return seen
@@ -232,11 +230,11 @@ def test_who_comes_and_goes_during_a_long_run_misses_nothing_and_hears_nothing_t
 class Told:
     """A thread whose events the test tells; ``kept`` are those that can be read."""
 
-    last = 0
-
-    def __init__(self) -> None:
+    def __init__(self, last: int = 0) -> None:
         self.session = self.log = self
+        self.last = last
         self.kept: list[ThreadEvent] = []
+        self.reads = 0
         self.listener: Any = None
 
     def watch(self, name: str) -> Any:
@@ -249,7 +247,12 @@ class Told:
         self.listener = None
 
     def read(self, since: int) -> list[ThreadEvent]:
+        self.reads += 1
         return [event for event in self.kept if event.seq > since]
+
+    async def feed(self, since: int = 0) -> Feed:
+        """What a reader is told."""
+        return await Feed.alone(self, since, self.read)  # type: ignore[arg-type]
 
     async def tell(self, *numbers: int, end: bool = False) -> None:
         """Keep and tell these, then that nothing follows; all of it waits for the reader then."""
@@ -267,8 +270,7 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
 
     async def read() -> list[int]:
         told = Told()
-        loop = asyncio.get_running_loop()
-        feed = await asyncio.to_thread(Feed, told, 0, told.read, loop)  # type: ignore[arg-type]
+        feed = await told.feed()
         await told.tell(1)
         events = aiter(feed)
         seen = [await anext(events)]
@@ -277,19 +279,62 @@ def test_who_is_behind_when_the_thread_ends_is_told_all_of_it(
         await told.tell(2)
         seen.append(await following)
         await told.tell(3, 4, 5, 6, end=True)
-        return [event.seq for event in [*seen, *[event async for event in events]]]
+        return [told.event.seq for told in [*seen, *[told async for told in events]]]
 
     assert run(read()) == [1, 2, 3, 4, 5, 6]
 
 
-def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None:
+def test_who_has_all_that_is_kept_has_nothing_read() -> None:
+    async def read() -> tuple[list[int], int]:
+        told = Told(last=3)
+        feed = await told.feed(since=3)
+        await told.tell(4, 5, end=True)
+        return [told.event.seq async for told in feed], told.reads
+
+    assert run(read()) == ([4, 5], 0)
+
+
+def test_who_comes_when_the_thread_has_ended_is_told_so() -> None:
     async def read() -> list[int]:
-        def missing(since: int) -> list[ThreadEvent]:
+        told = Told()
+        channel = Channel(told, asyncio.get_running_loop())  # type: ignore[arg-type]
+        await channel.begun.wait()
+        await told.tell(1, end=True)
+        return [told.event.seq async for told in Feed(channel, 0, told.read)]
+
+    assert run(read()) == [1]
+
+
+def test_a_thread_is_heard_once_however_many_read_it(served: Served) -> None:
+    id = served.thread()
+    path, session = served.path(id), served.hub.thread(served.agency, id).session
+    with served.socket(path + "/ws") as one, served.socket(path + "/ws") as other:
+        assert len(session.viewers) == 1
+        with served.stream(path + "/events"):
+            assert len(session.viewers) == 1
+        invoke(served, id)
+        told = [until(map(json.loads, each), "agent.completed") for each in (one, other)]
+    assert told[0] == told[1]
+    deadline = time.monotonic() + PATIENCE
+    while session.viewers:  # else it would never rest
+        assert time.monotonic() < deadline
+
+
+def test_nothing_is_compressed_for_each_reader_by_itself(served: Served) -> None:
+    with served.socket(served.path(served.thread(), "/ws")) as live:
+        assert live.request is not None
+        assert "permessage-deflate" in live.request.headers["Sec-WebSocket-Extensions"]
+        assert live.response is not None
+        assert "Sec-WebSocket-Extensions" not in live.response.headers
+
+
+def test_who_catches_up_with_a_thread_that_was_deleted_is_told_no_more() -> None:
+    class Deleted(Told):
+        def read(self, since: int) -> list[ThreadEvent]:
             raise NotFound("This agency has no such thread.")
 
-        loop = asyncio.get_running_loop()
-        feed = await asyncio.to_thread(Feed, Told(), 0, missing, loop)  # type: ignore[arg-type]
-        return [event.seq async for event in feed]
+    async def read() -> list[int]:
+        return [told.event.seq async for told in await Deleted(last=3).feed()]
 
     assert run(read()) == []
 
