@@ -51,8 +51,8 @@ class Channel:
     def _listen(self) -> None:
         """On the runtime's loop: what was told till now is read, what follows is heard."""
         self._unwatch = self._thread.session.watch(f"channel-{uuid.uuid4().hex[:12]}")
-        self._loop.call_soon_threadsafe(self._begin, self._thread.log.last)
         self._thread.log.listen(self._hear)
+        self._loop.call_soon_threadsafe(self._begin, self._thread.log.last)
 
     def _begin(self, last: int) -> None:
         self.heard = last
