@@ -148,10 +148,16 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
 OF_A_THREAD = [route for route in ROUTES if route.path.startswith(T) and route.kind == "http"]
 
 
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("route", OF_A_THREAD, ids=lambda route: f"{route.method}{route.path[31:]}")
-def test_each_route_of_a_thread_does_the_same_at_the_wrong_door(doors: Doors, route: Route) -> None:
+def test_each_route_of_a_thread_does_the_same_at_the_wrong_door(
+    doors: Doors, route: Route, whole: bool
+) -> None:
     bodies = BODIES[route.path] if route.body is not None else [None]
-    for situation, body, origin in itertools.product(SITUATIONS, bodies, (False, True)):
+    situations, origins = (SITUATIONS, (False, True)) if whole else (SITUATIONS[1:], (False,))
+    for situation, body, origin in itertools.product(
+        situations, bodies if whole else bodies[:2], origins
+    ):
         right = doors.outcome("right", route, situation, body, origin)
         wrong = doors.outcome("wrong", route, situation, body, origin)
         assert wrong == right, (situation, body, origin)
