@@ -218,6 +218,9 @@ class Hub:
     def new_secret(self, agency: Agency) -> str:
         """Another secret for the ``agency``; the one before opens nothing any more.
 
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for that of a notebook, which none
+        opens.
+
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> hub = Hub(AgentSystem("demo"), "sqlite://")
         >>> agency, secret = hub.create_agency("Weather")
@@ -225,6 +228,7 @@ class Hub:
         False
         >>> hub.close()
         """
+        _refuse_notebook(agency)
         return self._run(agencies.new_secret, agency.id)
 
     @kinds.checked

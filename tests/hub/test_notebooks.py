@@ -207,6 +207,7 @@ def test_nothing_begins_in_the_agency_of_a_notebook(world: World) -> None:
         lambda: hub.blueprint_versions(agency, "clerk"),
         lambda: hub.save_variables(agency, {"city": "Oslo"}),
         lambda: hub.set_variables(agency, thread, {"city": "Oslo"}),
+        lambda: hub.new_secret(agency),  # which would open the notebook
     ):
         with pytest.raises(ConfigurationError, match="notebook"):
             begin()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.hub import Blueprint, Hub
+from sagents_nb.hub import AgentSystem, Blueprint, Hub
 from tests.hub.houses import Speaking, a_hub, still
 
 
@@ -112,3 +113,12 @@ def test_a_variable_is_of_one_agency(tmp_path: Path) -> None:
             hub.delete_variable(theirs, "city")
         hub.delete_variable(mine, "city")
         assert hub.variables(mine) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "\n", "x" * 101, "å"])
+def test_a_name_that_could_be_no_address_is_refused(tmp_path: Path, name: str) -> None:
+    with contextlib.closing(Hub(AgentSystem("demo"), tmp_path / "hub.db")) as hub:
+        agency, _ = hub.create_agency()
+        with pytest.raises(sa.ConfigurationError, match="no name of a variable"):
+            hub.save_variables(agency, {"city": "Oslo", name: 1})
+        assert hub.variables(agency) == []
