@@ -331,7 +331,11 @@ class AgentMagics(Magics):
         if unknown:
             raise UsageError(f"{', '.join(unknown)} cannot be removed: it is no tool of your own.")
         rest = [tool for tool in own if tool.name not in wanted]
-        session.replace(agent=session.agent.with_(tools=rest))
+        changes: dict[str, Any] = {"tools": rest}
+        gates = session.agent.interrupt_on
+        if not gates.keys().isdisjoint(wanted):  # else what was always allowed stays so
+            changes["interrupt_on"] = {n: gate for n, gate in gates.items() if n not in wanted}
+        session.replace(agent=session.agent.with_(**changes))
         return f"Removed {', '.join(wanted)}."
 
     def _list(self, rest: str) -> Text:

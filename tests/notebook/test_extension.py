@@ -649,6 +649,17 @@ def test_a_tool_that_is_added_says_in_a_line_whether_it_asks(shell: InteractiveS
     )
 
 
+def test_a_tool_that_is_removed_takes_its_gate_along(shell: InteractiveShell) -> None:
+    session = use(shell, session_of("Hello!"))
+    shell.user_ns["double"] = double
+    shell.user_ns["thrice"] = sa.tool(name="thrice")(double)
+    say(shell, "tools add double thrice")
+    run(shell, "%%agent --approve double,thrice\nGo.")
+    assert say(shell, "tools remove double") == "Removed double."
+    assert session.agent.interrupt_on == {"thrice": True}
+    assert "Nobody is asked before double" in say(shell, "tools add double")
+
+
 def test_what_asks_is_told_by_what_the_run_goes_by(shell: InteractiveShell) -> None:
     gate = sa.HumanInTheLoop({"by_gate": True})
     use(shell, sa.Session(sa.Agent(sa.ScriptedModel([]), middleware=[gate])))

@@ -1,11 +1,12 @@
 // Where a person writes to the agent.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { BareButton, Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Attachments, fieldsOf, imagesOf, useAttachments } from "./attachments";
 import { FaintLine } from "./faint";
 import { textOf, useHistory } from "./history";
 import { Icon } from "./icons";
+import { MemoryContext } from "./memory";
 import type { Edited } from "./message-actions";
 import { queuedText, type Message, type ViewState } from "./protocol";
 import { Queue } from "./queue";
@@ -33,7 +34,8 @@ type Props = {
 export function Composer({ state, edited = null, onEdited = () => {}, onSent }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
-  const { text, write, clear, go, recalls } = useHistory(state.entries);
+  const memory = useContext(MemoryContext);
+  const { text, write, clear, go, recalls } = useHistory(state.entries, memory.draft);
   const { items, present, problem, add, remove, put } = useAttachments();
   const blind = useBlind(state.model, items.some((item) => item.kind === "image"));
   const area = useRef<HTMLTextAreaElement>(null);
@@ -63,6 +65,7 @@ export function Composer({ state, edited = null, onEdited = () => {}, onSent }: 
     put(imagesOf(edited.entry.message));
     area.current?.focus();
   }, [edited]);
+  useEffect(() => void (memory.draft = edited ? draft.current.text : text), [text, edited]);
   const leaveEdit = () => {
     onEdited();
     clear(draft.current.text);

@@ -11,13 +11,13 @@ export function saidIn(entries: Entry[]): string[] {
 }
 
 /** The text of the composer, and the way back and forth between it and what was said before. */
-export function useHistory(entries: Entry[]) {
+export function useHistory(entries: Entry[], draft: string) {
   const said = useMemo(() => saidIn(entries), [entries]);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(draft);
   // The place in `said`; the draft stands behind the last of it.
   const place = useRef<number | null>(null);
   // The draft, and what was made of earlier messages, by their place.
-  const written = useRef(new Map<number | null, string>());
+  const written = useRef(new Map<number | null, string>([[null, draft]]));
   const write = (next: string) => {
     written.current.set(place.current, next);
     setText(next);

@@ -1,4 +1,4 @@
-// What a reader has opened, and where they have scrolled to. Jupyter draws a view anew when a cell
+// What a reader has opened and written, and where they have scrolled to. Jupyter draws a view anew when a cell
 // ends or its tab comes back, and all of it is to be as it was.
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
@@ -13,13 +13,15 @@ export type Memory = {
   befores: Map<string, Before>;
   /** What has the focus that is not to be lost. */
   focus: Element | null;
+  /** What is being written, and was not sent. */
+  draft: string;
 };
 /** A block, counted from the last, and how far above the top of the pane it begins, in pixels. */
 export type Place = { fromLast: number; above: number };
 /** A null text is that of no file. */
 type Before = { digest: string; text: string | null };
 
-const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map(), focus: null });
+export const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map(), focus: null, draft: "" });
 
 export const MemoryContext = createContext<Memory>(newMemory());
 

@@ -15,7 +15,8 @@ export function canRetry({ status, entries }: ViewState): boolean {
   const last = entries.at(-1)?.message;
   if (!last) return false;
   if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");
-  return ["error", "cancelled"].includes(status);
+  // Calls that were stopped are answered: to ask for the next answer would not call them again.
+  return status === "error" || (status === "cancelled" && !(last.parts ?? []).some((part) => part.type === "tool_result" && part.status === "cancelled"));
 }
 
 type Props = { state: ViewState; /** The last run, where it is to go on as itself. */ runId?: string };

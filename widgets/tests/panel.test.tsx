@@ -214,6 +214,7 @@ test.each([
   ["failed", "error", [asked("Go."), answer({ error: "The key was not accepted." })]],
   ["was stopped", "cancelled", [asked("Go."), answer({ error: "The run was cancelled.", stop_reason: "aborted" })]],
   ["was stopped before a word", "cancelled", [asked("Go.")]],
+  ["was stopped after a call", "cancelled", [asked("Go."), said(calls("c1", "slow")), gave({ tool_call_id: "c1", content: "Done." })]],
   ["failed before a word, in a conversation that was opened again", "paused", [asked("Go.")]],
   ["failed, in one that was opened again", "paused", [asked("Go."), answer({ error: "No." })]],
   ["was cut", "idle", [asked("Go."), answer({ stop_reason: "max_tokens" })]],
@@ -263,6 +264,7 @@ test("in a paused cell nothing is in progress in it, and lists in calls that wai
 test.each([
   ["a whole answer", "session", { status: "idle", entries: [asked("Go."), answer({})] }],
   ["nothing at all", "session", { status: "idle" }],
+  ["a stop within a call", "session", { status: "cancelled", entries: [asked("Go."), said(calls("c1", "slow")), gave({ tool_call_id: "c1", content: "Cancelled: the run was cancelled.", status: "cancelled" })] }],
   ["a failure in the view of an older run", "run", { status: "error", runs: { r2: { status: "error", started: 1, ended: 2 } }, entries: [asked("Go."), answer({ error: "No." })] }],
 ])("after %s there is nothing to try again", async (_, view, state) => {
   await show(emptyState(state as never), view, "r1");

@@ -1,6 +1,6 @@
 // One thread: the panel of the notebook, over a socket.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { memoryOf } from "../memory";
+import { newMemory, type Memory } from "../memory";
 import { Store } from "../store";
 import { useStoreState } from "../use-store";
 import { View, type Traits } from "../view";
@@ -19,6 +19,16 @@ const AGAIN = 2_000;
 
 /** No cell is above a thread, and none waits for it. */
 const NO_CELL: Traits = { get: () => undefined as never, on() {}, off() {} };
+
+/** What was opened and written in each thread, by its address: a hub that begins anew has people sign in again, to the same threads. */
+const memories = new Map<string, Memory>();
+
+function memoryOf(agency: string, id: string): Memory {
+  const at = addressOf({ page: "thread", agency, thread: id });
+  const memory = memories.get(at) ?? newMemory();
+  memories.set(at, memory);
+  return memory;
+}
 
 type Props = { agency: string; id: string; threads: Thread[] | null; /** Is called when a thread is not what it was. */ onChange: () => void };
 
@@ -111,7 +121,7 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
           ))}
         </p>
       )}
-      <View store={store} name="session" runId="" memory={memoryOf(store, "session ")} model={NO_CELL} />
+      <View store={store} name="session" runId="" memory={memoryOf(agency, id)} model={NO_CELL} />
     </>
   );
 }
