@@ -44,7 +44,8 @@ class Asked:
     or say yes and no; ``order``, ``superlative`` and ``ranked`` are of the superlative: its
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
     where several values of one column are named; ``contrasted`` is of these the column of yes and
-    no of which both are: "members and non-members". ``spans`` says that it asks from when to when.
+    no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
+    ``spans`` says that it asks from when to when.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -53,7 +54,9 @@ class Asked:
         self.tokens = reading.tokens
         self.spans = self._span()
         contrast = self._contrast()
-        keys = [*self._keys(), *contrast]
+        steps = self._steps()
+        self.steps = tuple(key for _, key in steps)
+        keys = [*self._keys(), *steps, *contrast]
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
@@ -169,6 +172,22 @@ class Asked:
                     period = self._granularity(date) if period == "day" else period
                     token.role = "period"
                     found.append((index, Key(date.name, period)))
+        return found
+
+    def _steps(self) -> list[tuple[int, Key]]:
+        """The times of "from year to year": those of a column of that name, or of dates."""
+        found: list[tuple[int, Key]] = []
+        for index, period in self.reading.steps.items():
+            columns = [c for c in self.frame.columns if c.name.lower() == period and c.numeric]
+            name = columns[0].name if columns else self.year if period == "year" else ""
+            if name:
+                found.append((index, Key(name)))
+            elif date := self.frame.date:
+                stepped = self._granularity(date) if period == "day" else period
+                found.append((index, Key(date.name, stepped)))
+            else:
+                why = f"`{self.frame.name}` does not say of which {period} its rows are"
+                self.reading.reason = self.reading.reason or why
         return found
 
     def _groups(self, index: int, column: Column) -> bool:

@@ -94,6 +94,8 @@ UNITS = word_set(
     "mm cm m km g kg lb lbs usd eur gbp pct percent c f mph kmh s sec ms hours hour years year "
     "euros dollars degrees grams meters metres old"
 )
+# "From year to year", "year over year": such a word between a period and itself.
+STEPS = word_set("to over on by after")
 # They change nothing of what is asked.
 FILLERS = word_set(
     "a an the of in for is are was were be been being do does did has have had having get got i "

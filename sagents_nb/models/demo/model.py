@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
@@ -79,6 +80,8 @@ MAX_STEPS = 8
 _STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
+LOST = "I do not understand what is asked here: please say it in other words"
+_LOG = logging.getLogger(__name__)
 _QUOTED = 80  # characters of what was replaced and of what stands there now, in a sentence
 _NUMBERED = re.compile(r"^ *\d+\t(.*)", re.MULTILINE)
 
@@ -112,7 +115,11 @@ class DemoModel(ChatModel):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
         """Stream the next turn."""
-        turn = decide(request)
+        try:
+            turn = decide(request)
+        except Exception:  # a fault of the rules must not end the conversation
+            _LOG.debug("The demo model found no plan.", exc_info=True)
+            turn = NextTurn(text=f"{LOST}; offline, {ABLE}.")
         parts: list[Part] = []
         if turn.thinking:
             parts.append(ThinkingPart(turn.thinking))

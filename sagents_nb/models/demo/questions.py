@@ -43,7 +43,7 @@ from .frames import Frame
 from .history import listed
 from .queries import Condition, Key, Order, Part, Query, Statistic, Wants
 from .reading import Reading, fit_of, parts_of
-from .words import adjective, word_set
+from .words import QUANTITIES, adjective, word_set
 
 ABLE = (
     "I count, average, add up, rank, group, compare, correlate, sort and plot the columns of a "
@@ -52,6 +52,7 @@ ABLE = (
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _PANELS = 12  # histograms beside each other
 _UNITS = word_set("units unit quantity qty sold bought")
+_MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 _COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
 
@@ -421,13 +422,22 @@ class _Question(Asked):
         year = self.year
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
+        if lacking := self._lacking():
+            return f"`{frame.name}` has no column “{lacking}”"
         usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
         measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
         if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
             return "I cannot tell which column has grown"
         groups = tuple(
-            k for k in by if not k.period and not frame.column(k.column).dated and k.column != year
+            k
+            for k in by
+            if not k.period
+            and not frame.column(k.column).dated
+            and k.column != year
+            and k not in self.steps
         )[:1]
+        if groups and any(key.column != year for key in self.steps):
+            return "I tell the growth of groups from first to last, and not between years"
         if groups and year and not frame.date:
             return self._grown_by_year(groups, measures[0], where, direction, wants)
         if groups and self.default(measures) == "sum":
@@ -445,7 +455,7 @@ class _Question(Asked):
         if groups:
             return "I tell the growth of groups from first to last, and not between years"
         statistic = self.statistic or self.default(measures)
-        periods = tuple(key for key in by if key.period)
+        periods = tuple(key for key in by if key.period or key in self.steps)
         if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
         if self.reading.of_part and frame.date and not periods:
@@ -463,6 +473,17 @@ class _Question(Asked):
         return Query(
             "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
         )
+
+    def _lacking(self) -> str:
+        """A quantity that is said to have grown and that no column is named after, "" if none is.
+
+        The one column of a frame `rain` may hold the rain, if its name says nothing else.
+        """
+        plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
+        if self.numbers or plain:
+            return ""
+        said = (t.text for t in self.tokens if not t.role and t.word in _MEASURED)
+        return next(said, "")
 
     def _grown_by_year(
         self,

@@ -46,6 +46,7 @@ from .data_words import (
     SHRINK,
     SORT,
     STATISTICS,
+    STEPS,
     SUMMARY,
     SYNONYMS,
     THAN,
@@ -54,7 +55,7 @@ from .data_words import (
     VALUES_SAME,
 )
 from .frames import Column, Frame
-from .queries import MONTHS, Condition, Operator, Part
+from .queries import MONTHS, Condition, Operator, Part, Period
 from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
@@ -73,6 +74,7 @@ _BEFORE_VALUE = word_set(
     "and or nor come came live lives belong"
 )
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+_STEPPED = word_set("day week month quarter year")
 _WEEKDAYS = {name.lower() for name in day_name}
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 # Words that say what to do and change nothing where something else is done, by kind of query.
@@ -140,8 +142,8 @@ class Reading:
     """A question about a frame, word by word.
 
     ``conditions`` are what rows have to be, of dates and comparisons, and ``of_part`` what it says
-    from which to which, be it months or quarters; ``reason`` is what could not be read, "" if all
-    could.
+    from which to which, be it months or quarters; ``steps`` is where it says "from year to year",
+    and of which periods; ``reason`` is what could not be read, "" if all could.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -157,6 +159,7 @@ class Reading:
             if token.word == "gap" and self.word(index + 1) in ("in", "between"):
                 token.word = self.words[index] = "difference"
         self._mark_frame()
+        self.steps = self._mark_steps()
         self._mark_columns()
         self._mark_values()
         self._mark_yes()
@@ -204,6 +207,18 @@ class Reading:
                 token.role, token.columns = "column", (token.text.strip("`"),)
             elif index and token.word == "s" and self.tokens[index - 1].role == "frame":
                 token.role = "frame"
+
+    def _mark_steps(self) -> dict[int, Period]:
+        """Where it says "from year to year" or "year over year": one time, and no two columns."""
+        found: dict[int, Period] = {}
+        for index, token in enumerate(self.tokens):
+            again = self.word(index + 1) in STEPS and self.word(index + 2) == token.word
+            if token.role or token.word not in _STEPPED or not again:
+                continue
+            for part in self.tokens[index : index + 3]:
+                part.role = "period"
+            found[index] = PERIODS[token.word]
+        return found
 
     def _mark_columns(self) -> None:
         for length in (4, 3, 2, 1):

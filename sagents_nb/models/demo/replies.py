@@ -634,7 +634,7 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         each = f": {listed(lines[:6])}" if label and len(rows) > 1 else ""
         return (
             f"{sentence}{each}."
-            if len(lines) <= 6
+            if len(lines) <= 6 or not label
             else f"{sentence}.\n\n{markdown_table(table, _SHOWN)}"
         )
     when = where if len(query.by) == 2 else " from first to last"
