@@ -459,6 +459,12 @@ class World:
     def thread(self) -> Any:
         return self.hub.create_thread(self.agency, "guide")
 
+    @functools.cached_property
+    def shown(self) -> tuple[Any, str]:
+        """The agency of a notebook, and the id of a conversation of it that was shown."""
+        thread = self.hub.show("kept.ipynb", sa.Session(self.agent, store=self.hub.store))
+        return self.hub.agency(thread.record.agency_id), thread.record.id
+
     def asking(self) -> Any:
         """A thread that waits for people."""
         if self.asks is None or self.asks.status != "paused":
@@ -621,9 +627,15 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "hub.Hub.system": lambda w: w.system,
     "hub.Hub.store": lambda w: "sqlite://",
     "hub.Hub.agency.id": lambda w: w.agency.id,
+    "Session.retry.run_id": lambda w: "",
+    "Hub.kept.agency": lambda w: w.shown[0],
+    "Hub.kept.id": lambda w: w.shown[1],
     "Hub.*.agency": lambda w: w.agency,
     "Hub.*.type": lambda w: "guide",
     "Hub.*.thread": lambda w: w.thread(),
+    "Hub.*.limits": lambda w: importlib.import_module("sagents_nb.hub.limits").Limits(),
+    "Hub.show.notebook": lambda w: "trip.ipynb",
+    "Hub.show.session": lambda w: sa.Session(w.agent, store=w.hub.store),
     "Hub.*.id": lambda w: w.thread().record.id,
     "Hub.blueprint_versions.name": lambda w: "guide",
     "Hub.delete_blueprint.name": lambda w: _own(w),
@@ -768,8 +780,10 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "Session.reject": lambda w: w.waiting(),
     "Session.decide": lambda w: w.told(),
     "Session.withdraw": lambda w: w.queueing,
+    "Session.retry": lambda w: _failed(),
     "Session.switch_branch": lambda w: w.branched(),
     "State": lambda w: STATE,
+    "Summarization": lambda w: sa.Summarization(),
     "Run": lambda w: _ended(w),
     "RunContext": lambda w: w.context(),
     "ToolContext": lambda w: sa.ToolContext(w.context(), STATE, "t1", lambda *said: None),
@@ -808,6 +822,14 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
 def _with_s1(world: World) -> Any:
     sa.sessions.start(world.agent, id="s1")
     return sa.sessions
+
+
+def _failed() -> sa.Session:
+    """A session whose last run failed."""
+    session = sa.Session(agent_of(sa.ModelError("down", kind="auth"), "done"))
+    with contextlib.suppress(sa.ModelError):
+        session.send("go").result()
+    return session
 
 
 def _ended(world: World) -> sa.Run:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from ..redaction import without_known
+from ..text import logger_of
 from .event_log import ThreadEvent
 from .vocabulary import (
     AGENT_COMPLETED,
@@ -31,7 +32,7 @@ from .vocabulary import (
     Told,
 )
 
-_log = logging.getLogger(__name__)
+_log = logger_of(__name__)
 
 _ENDS = {
     AGENT_COMPLETED: "completed",

@@ -230,7 +230,8 @@ class SQLStorage:
     def before_commit(self, connection: sql.Connection, scope: str) -> None:
         """Called last in each transaction that writes to ``scope``; what it raises undoes that.
 
-        For a subclass whose files not everybody may write who could, at that moment.
+        ``connection`` is that of the transaction. For a subclass whose files not everybody may
+        write who could, at that moment.
 
         >>> SQLStorage("sqlite://").before_commit(None, "user:1")
         """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any
@@ -27,7 +26,7 @@ from ...messages import (
     Usage,
 )
 from ...serialization import to_data
-from ...text import whole_data
+from ...text import logger_of, whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
@@ -81,7 +80,7 @@ _STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|us
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
 LOST = "I do not understand what is asked here: please say it in other words"
-_LOG = logging.getLogger(__name__)
+_LOG = logger_of(__name__)
 _QUOTED = 80  # characters of what was replaced and of what stands there now, in a sentence
 _NUMBERED = re.compile(r"^ *\d+\t(.*)", re.MULTILINE)
 
