@@ -531,12 +531,13 @@ class Hub:
         """
         if not self._run(standings.count_waiting):
             return []
+        here = self.doors.reachable()
         found = [
             (agency, record, standing)
             for agency in self.agencies()
             for conversation, standing in self._run(standings.waiting, agency)
             if (record := record_of(agency, conversation)) is not None
-            and not (agency.is_notebook and record.id not in self.doors.reachable())
+            and (record.id in here or not agency.is_notebook)
         ]
         return sorted(found, key=lambda each: each[2].at or each[1].created_at)
 
