@@ -81,7 +81,7 @@ _MESSAGES = kinds.Kind(
 
 
 def is_id(text: str) -> bool:
-    """Whether it can stand for a thread in an address: 1 to 100 letters, digits, _ and -."""
+    """Whether it can stand in an address: 1 to 100 letters, digits, _ and -."""
     return _ID.fullmatch(text) is not None
 
 

@@ -15,8 +15,8 @@ from ..errors import ConfigurationError, NotFound
 from ..serialization import to_data
 from ..sql import insert_new
 from ..store.database.schema import Tables
+from .threads import is_id
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _OF_PROCESS = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 _OF_HUB, _KEY = "", "thread key"  # no agency has that id
 
@@ -27,7 +27,7 @@ def check(values: Mapping[str, Any], allowed: Collection[str]) -> None:
     ``"$NAME"`` is to be one of those that are ``allowed``: a tool would be told the words.
     """
     for name, value in values.items():
-        if _NAME.fullmatch(name) is None:  # another could not be in the address that deletes it
+        if not is_id(name):  # another could not be in the address that deletes it
             raise ConfigurationError(
                 f"{name!r:.110} is no name of a variable: it has 1 to 100 letters, digits, _ and -."
             )
