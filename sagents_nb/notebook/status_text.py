@@ -20,6 +20,7 @@ from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
 from ..transcript import (
+    ESTIMATED,
     Block,
     Transcript,
     folded,
@@ -174,10 +175,7 @@ def usage_text(session: Session) -> str:
     line = usage_line(session.usage)
     if not isinstance(session.agent.model, DemoModel):
         return line
-    return (
-        f"{line}. The demo only estimates what a language model would take for the same: it counts "
-        "each call's whole conversation and tools, asks no provider, and costs nothing."
-    )
+    return f"{line}. {ESTIMATED}"
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:
