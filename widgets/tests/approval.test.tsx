@@ -1,7 +1,7 @@
 // Where a person decides: the row of the call itself, with all that would be run.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import type { ViewState } from "../src/protocol";
+import type { JsonObject, ViewState } from "../src/protocol";
 import { asked, calls, click, el, find, gave, leave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
