@@ -1,5 +1,6 @@
 // Changing a call's arguments: a field for each text, number, yes or no and choice, JSON for the rest.
-import { useState } from "preact/hooks";
+import { Fragment } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Default } from "./arguments";
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
@@ -120,6 +121,10 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
   };
   const onKeyDown = (event: KeyboardEvent) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && save();
   const field = (name: string) => ({ "data-testid": "edit-field", "data-field": name, disabled, "aria-invalid": problem !== "" && wrong === name });
+  // Where it is seen: the buttons lie over the end of a long form.
+  const below = (name: string) => <ErrorText text={wrong === name ? problem : ""} />;
+  const form = useRef<HTMLDivElement>(null);
+  useEffect(() => form.current!.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [wrong, problem]);
   const label = (name: string) => (
     <>
       <Line text={name} />
@@ -128,7 +133,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
   );
 
   return (
-    <div class="sagents-edit" onKeyDown={onKeyDown}>
+    <div class="sagents-edit" onKeyDown={onKeyDown} ref={form}>
       {Object.entries(kinds).map(([name, text]) => {
         const { type, enum: choices } = parameters[name]!;
         if (type === "boolean") {
@@ -139,26 +144,29 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
           );
         }
         return (
-          <label key={name} class="sagents-field">
-            <span class="sagents-label">{label(name)}</span>
-            {choices ? (
-              <select {...field(name)} value={text} onChange={(event) => set(name, event.currentTarget.value)}>
-                {choices.map((choice) => (
-                  <option key={choice} value={canonicalJson(choice, 0)}>
-                    {typeof choice === "string" ? spelledOut(choice) : `${choice}`}
-                  </option>
-                ))}
-              </select>
-            ) : (
-              <input
-                {...field(name)}
-                type="number"
-                step={type === "integer" ? 1 : "any"}
-                value={text}
-                onInput={(event) => set(name, event.currentTarget.value)}
-              />
-            )}
-          </label>
+          <Fragment key={name}>
+            <label class="sagents-field">
+              <span class="sagents-label">{label(name)}</span>
+              {choices ? (
+                <select {...field(name)} value={text} onChange={(event) => set(name, event.currentTarget.value)}>
+                  {choices.map((choice) => (
+                    <option key={choice} value={canonicalJson(choice, 0)}>
+                      {typeof choice === "string" ? spelledOut(choice) : `${choice}`}
+                    </option>
+                  ))}
+                </select>
+              ) : (
+                <input
+                  {...field(name)}
+                  type="number"
+                  step={type === "integer" ? 1 : "any"}
+                  value={text}
+                  onInput={(event) => set(name, event.currentTarget.value)}
+                />
+              )}
+            </label>
+            {below(name)}
+          </Fragment>
         );
       })}
       {names.map((name) => (
@@ -190,7 +198,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
           />
         </label>
       )}
-      <ErrorText text={problem} />
+      {below("*")}
       <div class="sagents-actions">
         <Button kind="primary" data-testid="edit-save" disabled={disabled} onClick={save}>
           Approve with changes

@@ -530,6 +530,9 @@ test.each([
   expect(sent("decide")).toEqual([]);
   expect(one("approval").querySelector(".sagents-error-text")!.textContent).toBe(sentence);
   expect(find("edit-field").filter((field) => field.getAttribute("aria-invalid") === "true")).toEqual([fieldOf(name)]);
+  // Below its field, which has the focus: the end of a long form is out of sight.
+  expect(fieldOf(name).closest("label")!.nextElementSibling!.textContent).toBe(sentence);
+  expect(document.activeElement).toBe(fieldOf(name));
   await type(fieldOf(name), "7");
   await click("edit-save");
   expect(sent("decide")).toHaveLength(1);

@@ -62,7 +62,7 @@ test("what was sent is not in the box again", async () => {
 });
 
 /** The page of a thread of a notebook; `states` are what its ways tell one after the other, null of one on which nothing comes. */
-async function showServed(threads: (served: Thread) => Thread[], ...states: (ReturnType<typeof emptyState> | null)[]): Promise<void> {
+async function showServed(threads: (served: Thread) => Thread[] | null, ...states: (ReturnType<typeof emptyState> | null)[]): Promise<void> {
   const ways: FakeModel[] = [];
   const hub = {
     socket: () => {
@@ -75,7 +75,7 @@ async function showServed(threads: (served: Thread) => Thread[], ...states: (Ret
     },
   } as unknown as Hub;
   const served = { id: "n1", agentType: "guide", createdAt: "2026-01-01T00:00:00Z", title: "Penguins", kernel: "here" } as Thread;
-  const draw = (threads: Thread[]) =>
+  const draw = (threads: Thread[] | null) =>
     render(
       <HubContext.Provider value={hub}>
         <Threads agency="a1" id="n1" threads={threads} onChange={() => {}} />
@@ -99,6 +99,7 @@ const notice = () => page.querySelector('[data-testid="withdrawn"]')?.textConten
 test.each([
   ["whose kernel serves the page no more", (served: Thread) => [served]],
   ["that is not on the hub any more", () => []],
+  ["whose agency is not on the hub any more", () => null],
 ])("a conversation of a notebook %s stays in sight, and it is said how it is live again", async (_, threads) => {
   await showServed(threads, TALKED, null, null, null);
   expect(page.textContent).toContain("They are 344.");

@@ -84,7 +84,7 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   }, [isBack, turn]);
   const closed = gone && !shown.open;
   // Its row may be of before, where the kernel that served the page serves nobody now.
-  const withdrawn = Boolean(known.current?.kernel) && !shown.open && (gone || shown !== store);
+  const withdrawn = Boolean(known.current?.kernel) && !shown.open && (!thread || shown !== store);
   const remove = async () => {
     await hub.deleteThread(agency, id);
     onChange();
