@@ -181,7 +181,7 @@ class Meter:
 
     def out_of_time(self) -> BudgetExceeded:
         """What to say once no second is left."""
-        return _used_up("seconds", self.budget.seconds or 0)
+        return self._used_up("seconds", self.budget.seconds or 0)
 
     def check(self, tells_cost: bool = True) -> None:
         """Raises BudgetExceeded if nothing new may be begun; see :meth:`before_model`."""
@@ -289,13 +289,21 @@ class Meter:
         self.check_cost()
         self._compare("tokens", self.usage.total_tokens + 1, budget.tokens)
         if budget.cost_usd is not None and (self.usage.cost_usd or 0.0) >= budget.cost_usd:
-            raise _used_up("cost_usd", budget.cost_usd)
+            raise self._used_up("cost_usd", budget.cost_usd)
         if budget.seconds is not None and self.seconds >= budget.seconds:
             raise self.out_of_time()
 
     def _compare(self, name: str, needed: int, limit: int | None) -> None:
         if limit is not None and needed > limit:
-            raise _used_up(name, limit)
+            raise self._used_up(name, limit)
+
+    def _used_up(self, name: str, limit: float) -> BudgetExceeded:
+        """What is said at a limit, and how it goes on: what many share is no run's to renew."""
+        shown = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
+        larger = f"raise it with Budget({name}=…) to go on"
+        if limit and not isinstance(self.budget, SharedBudget):
+            larger = f"going on has as much again, and more with Budget({name}=…)"
+        return BudgetExceeded(f"The budget of {shown} {name} is used up; {larger}.")
 
 
 class _DrawingMeter(Meter):
@@ -433,10 +441,3 @@ def was_asked() -> None:
 @cache
 def _unlimited() -> Budget:
     return Budget()
-
-
-def _used_up(name: str, limit: float) -> BudgetExceeded:
-    shown = f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
-    return BudgetExceeded(
-        f"The budget of {shown} {name} is used up; raise it with Budget({name}=…) to go on."
-    )

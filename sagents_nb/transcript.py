@@ -375,6 +375,13 @@ def usage_line(usage: Usage) -> str:
     return line if usage.cost_usd is None else f"{line}; {usage.cost_usd:.4f} USD"
 
 
+ESTIMATED = (
+    "The demo only estimates what a language model would take for the same: it counts each call's "
+    "whole conversation and tools, asks no provider, and costs nothing."
+)
+"""What is said beside tokens of the demo."""
+
+
 class Block(NamedTuple):
     """Some paragraphs of a transcript: as ``text``, and ``beside`` images that it need not name."""
 

@@ -389,6 +389,46 @@ def test_a_limit_is_said_in_whole_digits(given: dict[str, Any], said: str) -> No
         meter.before_model()
 
 
+def test_who_tries_again_has_what_the_sentence_says() -> None:
+    """A budget of its own as much again; of one that is shared, or of none, nothing more."""
+
+    def told(budget: sa.Budget, *turns: str) -> list[str]:
+        session = sa.Session(sa.Agent(sa.ScriptedModel(turns), budget=budget))
+        said = []
+        for go in (lambda: session.send("Go"), lambda: session.send("On"), session.retry):
+            try:
+                said.append(go().result().text)
+            except sa.BudgetExceeded as error:
+                said.append(str(error))
+        return said
+
+    one = "The budget of 1 model_calls is used up; "
+    assert told(sa.Budget(model_calls=1).shared(), "Yes.") == [
+        "Yes.",
+        *[f"{one}raise it with Budget(model_calls=…) to go on."] * 2,
+    ]
+    none = "The budget of 0 model_calls is used up; raise it with Budget(model_calls=…) to go on."
+    assert told(sa.Budget(model_calls=0)) == [none] * 3
+
+    def step() -> str:
+        """Step."""
+        return "done"
+
+    agent = sa.Agent(
+        sa.ScriptedModel([sa.ToolCall("c1", "step", {}), "Done."]),
+        tools=[step],
+        budget=sa.Budget(model_calls=1),
+    )
+    session = sa.Session(agent)
+    with pytest.raises(sa.BudgetExceeded) as caught:
+        session.send("Go").result()
+    assert (
+        str(caught.value)
+        == f"{one}going on has as much again, and more with Budget(model_calls=…)."
+    )
+    assert session.retry().result().text == "Done."
+
+
 def test_a_run_of_a_shared_budget_counts_what_it_used_itself() -> None:
     heard: list[tuple[int, int, int]] = []
 

@@ -37,10 +37,11 @@ from ..messages import (
     fields_of,
     image_of,
 )
+from ..models.demo import DemoModel
 from ..redaction import masked, secrets_of_names
 from ..state import Todo
 from ..text import whole
-from ..transcript import MOST_IMAGE, checked_image, visible
+from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, usage_line, visible
 
 MOST_TEXT = 200_000
 """Bytes of a file, and characters of a result, that an export shows."""
@@ -139,6 +140,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     todos: tuple[Todo, ...]
     usage: Usage
     files: tuple[File, ...]
+    estimated: bool = False  # whether tokens of the demo are in the usage
+
+    @property
+    def used(self) -> str:
+        """The usage in words, and what tokens of the demo stand for."""
+        line = usage_line(self.usage)
+        return f"{line}. {ESTIMATED}" if self.estimated else line
 
 
 def document_of(
@@ -178,6 +186,7 @@ def document_of(
             for todo in conversation.state.todos
         ),
         usage=usage,
+        estimated=DemoModel.name in models,
         files=tuple(
             _file(entry, read, clean) for entry in conversation.files if not entry.is_directory
         ),

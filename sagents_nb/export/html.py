@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..transcript import bounded, usage_line
+from ..transcript import bounded
 from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 from .formulas import add_formulas
 from .markdown import TODO_MARKS
@@ -59,7 +59,7 @@ def html_of(document: Document) -> str:
 {f"<aside>{side}</aside>" if side else ""}
 </div>
 {files}
-<footer>{escape(usage_line(document.usage))}</footer>
+<footer>{escape(document.used)}</footer>
 </main>
 </body>
 </html>

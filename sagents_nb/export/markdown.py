@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from ..transcript import as_entities, bounded, fenced, inert, one_line, unstyled, usage_line
+from ..transcript import as_entities, bounded, fenced, inert, one_line, unstyled
 from .document import Argument, Call, Document, File, Given, Note, Picture, Text, Thought, Turn
 
 TODO_MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "–", "pending": "○"}
@@ -96,7 +96,7 @@ def appendix(document: Document) -> Iterator[str]:
         yield "## To-do list\n\n" + "\n".join(lines)
     if document.files:
         yield "\n\n".join(["## Files", *(file_markdown(file) for file in document.files)])
-    yield f"## Usage\n\n{usage_line(document.usage)}"
+    yield f"## Usage\n\n{document.used}"
 
 
 def file_markdown(file: File) -> str:

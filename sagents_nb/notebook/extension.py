@@ -15,6 +15,7 @@ from .. import kinds
 from ..calls import call_records
 from ..errors import SagentsError, StaleOwner
 from ..messages import DISPLAY, ImagePart, Message, message_of
+from ..models.demo import DemoModel
 from ..panel.requests import LARGEST_ATTACHED, MOST_ATTACHED
 from ..redaction import masked, secrets_of_names, share_names, unshare_names, without_known
 from ..result import RunResult
@@ -204,18 +205,20 @@ class Extension:
     def _offer(self, result: RunResult | None, *, replace: bool) -> None:
         """Offer the code of the answer as a cell, and say what became of it.
 
-        Where the answer shows none, it is the code that was run for it.
+        Where the answer shows none, it is the code that was run for it, or was to be run.
         """
         code = last_python(result.text) if result is not None else None
+        was_run = True
         if code is None and result is not None and not replace:
-            code = _last_run(result)
+            code, was_run = _last_code(result)
         if code is None:
-            print("The answer has no Python code that could be a cell.")
+            print(_no_code(self.conversations.current))
         elif not offer(self.shell, code, replace=replace):
             print("No cell can be offered here, where nobody could take it; see the answer.")
         else:
             where = "in this cell now, to be run again" if replace else "in a new cell below"
-            print(f"The code is {where}; an editor that takes no cells has it in the answer only.")
+            what = "The code" if was_run else "The code, which was not run,"
+            print(f"{what} is {where}; an editor that takes no cells has it in the answer only.")
 
 
 def _traceback(error: BaseException) -> list[str]:
@@ -243,14 +246,29 @@ def _sentence(error: BaseException) -> list[str]:
     return [without_known(line) for line in [*lines, f"{type(error).__name__}: {error}"]]
 
 
-def _last_run(result: RunResult) -> str | None:
-    """The last code that ``run_python`` ran well in a run, None without any."""
-    codes = [
-        str(record.arguments.get("code", ""))
+def _last_code(result: RunResult) -> tuple[str | None, bool]:
+    """The last code that ``run_python`` ran well in a run, else what people let not run; and which.
+
+    None without any. Who wants a cell may well have the code put there in place of its being run.
+    """
+    codes = {
+        record.status: str(record.arguments.get("code", ""))
         for record in call_records(result.messages)
-        if record.call.name == "run_python" and record.status == "completed"
-    ]
-    return codes[-1] if codes else None
+        if record.call.name == "run_python"
+    }
+    if "completed" in codes:
+        return codes["completed"], True
+    return codes.get("rejected"), False
+
+
+def _no_code(session: Session | None) -> str:
+    """That an answer has no code, and what to do about it."""
+    if session is None or not isinstance(session.agent.model, DemoModel):
+        return "The answer has no Python code that could be a cell."
+    return (
+        "The demo writes code for plots and for what takes all rows of a large frame, and wrote "
+        "none for this: ask for a plot, or choose a model with %agent model PROVIDER:NAME."
+    )
 
 
 _MOST = 20_000  # characters of a failed cell, and of its traceback, that a model is handed

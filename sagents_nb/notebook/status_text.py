@@ -20,6 +20,7 @@ from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
 from ..transcript import (
+    ESTIMATED,
     Block,
     Transcript,
     folded,
@@ -113,10 +114,10 @@ def interrupt_text(session: Session, beside_panel: bool = False) -> str:
     lines, gone = [_question(interrupt)], without_tool(session)
     for request in requests:
         lines.append(f"  {one_line(request.tool_call_id)}  {one_line(request.tool_name)}")
-        lines += [f"      {one_line(n)} = {value!r}" for n, value in request.arguments.items()]
-        lines += [
-            f"      {one_line(n)} = {value!r} (default)" for n, value in request.defaults.items()
-        ]
+        for name, value in request.arguments.items():
+            lines += _argument(name, value)
+        for name, value in request.defaults.items():
+            lines += _argument(name, value, " (default)")
         if request.tool_call_id in gone:
             name = one_line(request.tool_name)
             otherwise = "do not run it again" if interrupt.type == "in_doubt" else "reject"
@@ -131,6 +132,17 @@ def interrupt_text(session: Session, beside_panel: bool = False) -> str:
         )
         lines.append(f"{shown} as the last line of a cell shows buttons to answer with.")
     return "\n".join(lines)
+
+
+def _argument(name: str, value: Any, note: str = "") -> list[str]:
+    """An argument in lines: a text of several, such as code, has the lines that it has."""
+    if not isinstance(value, str) or "\n" not in value:
+        return [f"      {one_line(name)} = {value!r}{note}"]
+    # What is no printable character is written out, and no line of it passes for one of ours.
+    return [
+        f"      {one_line(name)} ={note}",
+        *(f"        | {visible(v)}" for v in value.split("\n")),
+    ]
 
 
 def under_way_text(session: Session) -> str:
@@ -174,10 +186,7 @@ def usage_text(session: Session) -> str:
     line = usage_line(session.usage)
     if not isinstance(session.agent.model, DemoModel):
         return line
-    return (
-        f"{line}. The demo only estimates what a language model would take for the same: it counts "
-        "each call's whole conversation and tools, asks no provider, and costs nothing."
-    )
+    return f"{line}. {ESTIMATED}"
 
 
 def markdown_output(text: str, plain: str = "") -> MimeBundle:

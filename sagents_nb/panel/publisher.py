@@ -32,6 +32,7 @@ from ..session.branches import branches_of
 from ..state import to_data
 from ..text import logger_of
 from .files import run_changes_of
+from .parameters import with_parameters
 from .protocol import (
     SHOWN_ENTRIES,
     file_data,
@@ -176,7 +177,7 @@ class Publisher:
             }
 
     def _read_agent(self) -> None:
-        """Set what changes with the agent: its model, and which waiting calls it has no tool for.
+        """Set what changes with the agent: its model, and the tools of the calls that wait.
 
         A conversation may be opened again by an agent with other tools.
         """
@@ -191,7 +192,8 @@ class Publisher:
             | ({"missing": True} if request["tool_call_id"] in gone else {})
             for request in interrupt.get("action_requests", ())
         ]
-        self.state["interrupt"] = {**interrupt, "action_requests": requests}
+        told = {**interrupt, "action_requests": requests}
+        self.state["interrupt"] = plain(with_parameters(told, agent.tools_by_name))
 
     def _set_entries(self, messages: list[Message]) -> None:
         """Show these messages, of which no event tells; a page is shown the last of them only."""
@@ -317,7 +319,11 @@ class Publisher:
         for i, event in enumerate(waiting):
             self.shown.seq = event.seq
             try:
-                data = encoded(wire(event, self.state))
+                told = wire(event, self.state)
+                if told["type"] == "interrupt":
+                    tools = self.session.agent.tools_by_name
+                    told["interrupt"] = with_parameters(told["interrupt"], tools)
+                data = encoded(told)
                 reduce(self.state, msgspec.json.decode(data))
             except Exception:  # the rest of the conversation is still worth seeing
                 logger.exception("A page cannot be told of %s", event.type)

@@ -299,9 +299,11 @@ sa.Session(sa.Agent(ScriptedModel([])), state=sa.State(messages=asked))""",
     ),
     "models": State("session()", pressed(of("model"), of("model-choice"))),
     "run": State(
-        """s = said(session(["I plan.", todos(PLAN)], ["I write.", write("/report.md", REPORT)],
+        # A view keeps no session alive, and another state may have the name "s".
+        """planned = said(session(["I plan.", todos(PLAN)],
+    ["I write.", write("/report.md", REPORT)],
     ask=["write_file"], files={"/plan.md": "one"}), SPECIES)
-run_view(s, s.current_run.id)""",
+run_view(planned, planned.current_run.id)""",
         shown(of("approve"), of("todo")),
     ),
     "closed": State(

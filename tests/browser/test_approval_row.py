@@ -11,6 +11,8 @@ from tests.browser.lab import Lab, LabWindow, NotebookPage
 
 pytestmark = pytest.mark.browser
 
+CARRIER = "[data-testid=edit-field][data-field=carrier]"
+
 SETUP = r"""
 %load_ext sagents_nb
 import sagents_nb as sa
@@ -121,7 +123,7 @@ def test_a_person_sees_the_defaults_that_will_be_used_and_may_change_them(lab: L
     notebook.screenshot("defaults-on-the-card")
     part(notebook, 1, "edit").click()
     notebook.screenshot("defaults-in-the-form")
-    part(notebook, 1, "edit-field").nth(0).fill("UPS")
+    notebook.cell(1).locator(CARRIER).fill("UPS")
     part(notebook, 1, "edit-save").click()
     notebook.wait_for_cell(1)
     card = part(notebook, 1, "tool-card")
@@ -138,7 +140,7 @@ def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab
     notebook.run_cell(1)
     first, second = (part(notebook, 1, "approval").nth(n) for n in (0, 1))
     first.get_by_test_id("edit").click()
-    field, save = first.get_by_test_id("edit-field").first, first.get_by_test_id("edit-save")
+    field, save = first.locator(CARRIER), first.get_by_test_id("edit-save")
     field.fill("UPS")
     save.click()
     expect(first).to_contain_text("You chose to approve with your changes; sent when the other")

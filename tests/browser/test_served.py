@@ -110,3 +110,36 @@ def test_a_conversation_of_the_notebook_lives_on_the_page_of_its_kernel_and_of_a
         expect(notebook.cell_output(7)).to_contain_text("You said: there?")
         notebook.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
     assert mine.foreign_requests == other.foreign_requests == []
+
+
+def test_a_page_keeps_what_it_shows_when_the_notebook_serves_no_more(lab_window: LabWindow) -> None:
+    cells = [SETUP, "%agent use agent\n%agent serve", "%%agent\ncompute answer = 6 * 7"]
+    notebook = lab_window.open([*cells, "%agent serve off"])
+    for i in (0, 1):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    said = re.search(r"http://127\.0\.0\.1:\d+/#code=\w+", notebook.cell_output(1).inner_text())
+    assert said is not None
+    mine = HostPage(lab_window.context.new_page(), notebook.path.parent)
+    mine.page.goto(said[0])
+    mine.page.get_by_role("link", name="notebook.ipynb").click()
+    mine.page.get_by_test_id("thread").click()
+    with serving(notebook.path.parent / ".sagents" / "agents.db") as hub:
+        other = HostPage(lab_window.context.new_page(), notebook.path.parent)
+        other.page.goto(f"{hub.url}{mine.page.url[mine.page.url.index('/#') :]}")
+        other.page.get_by_label("Token").fill(TOKEN)
+        other.page.get_by_role("button", name="Open the hub").click()
+        notebook.page.bring_to_front()
+        notebook.run_cell(2)
+        shown(mine).get_by_role("button", name="Approve", exact=True).click()
+        notebook.wait_for_cell(2)
+        for page in (mine, other):
+            expect(shown(page).get_by_test_id("tool-card")).to_be_visible()
+        notebook.run_cell(3)
+        notebook.wait_for_cell(3)
+        for page in (mine, other):
+            expect(shown(page).get_by_test_id("withdrawn")).to_contain_text("%agent serve")
+            expect(shown(page).get_by_test_id("tool-card")).to_be_visible()
+            expect(shown(page)).not_to_contain_text("Connecting")
+        mine.screenshot("served-no-more")
+        other.screenshot("served-no-more-elsewhere")

@@ -99,6 +99,17 @@ def test_an_export_tells_what_ran_who_decided_and_what_came_of_it(format: str) -
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_tokens_of_the_demo_are_said_to_be_estimates_that_cost_nothing(format: str) -> None:
+    session = sa.Session(sa.Agent("demo"))
+    session.send("Hello.").result()
+    assert " out. The demo only estimates what a language model" in shown(session, format)
+    session.replace(agent=sa.Agent(sa.ScriptedModel(["Hello."])))  # it has answered nothing yet
+    assert "The demo only estimates" in shown(session, format)
+    session.close()
+    assert "The demo only estimates" not in shown(talked(), format)
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_picture_that_a_tool_made_is_seen_without_unfolding_its_call(format: str) -> None:
     def draw() -> list[Any]:
         """Draw."""

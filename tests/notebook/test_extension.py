@@ -552,6 +552,22 @@ def test_a_conversation_is_forgotten_only_where_that_is_said_twice(
     assert say(shell, "files").split() == ["8", "/report.md"]
 
 
+def test_code_that_waits_is_shown_in_the_lines_that_it_has(shell: InteractiveShell) -> None:
+    code = "import math\n\nprint('a\\n')\x1b[2J\n      path = 'forged'"
+    session = use(shell, session_of(write("/a.py", code, "w1"), gate=True))
+    session.send("Go").result()
+    text = say(shell, "status")
+    assert (
+        "      content =\n"
+        "        | import math\n"
+        "        | \n"
+        "        | print('a\\n')\\x1b[2J\n"
+        "        |       path = 'forged'\n"
+    ) in text + "\n"
+    assert "file_path = '/a.py'" in text
+    session.close()
+
+
 def test_what_waits_is_shown_with_its_arguments_and_decided_by_line(
     shell: InteractiveShell,
 ) -> None:

@@ -210,6 +210,28 @@ def test_the_cell_is_the_code_that_people_made_of_it(kernel: Kernel) -> None:
     assert offered(cell) == [("product = 7 * 7", False)]
 
 
+def test_code_that_people_let_not_run_is_the_cell_where_none_ran(kernel: Kernel) -> None:
+    kernel.ok("python('product = 7 * 8', answer='I left it.')")
+    kernel.ok("s.replace(agent=s.agent.with_(interrupt_on={'run_python': True}))")
+    kernel.ok(
+        "import threading, time\n"
+        "def decide():\n"
+        "    while s.status != 'interrupted': time.sleep(0.01)\n"
+        "    s.resume([sa.Reject()])\n"
+        "threading.Thread(target=decide).start()"
+    )
+    cell = kernel.ok("%%agent --cell\nCompute it.", front_end=True)
+    assert offered(cell) == [("product = 7 * 8", False)]
+    assert "The code, which was not run, is in a new cell below" in cell.text
+
+
+def test_the_demo_says_what_to_do_where_it_wrote_no_code(kernel: Kernel) -> None:
+    kernel.ok("s = sa.Session(sa.Agent('demo'))\n%agent use s")
+    cell = kernel.ok("%%agent --cell\nWrite code that sorts a list.", front_end=True)
+    assert offered(cell) == []
+    assert "ask for a plot, or choose a model with %agent model PROVIDER:NAME." in cell.text
+
+
 def test_the_cell_that_failed_is_mended_in_the_place_of_the_magic(kernel: Kernel) -> None:
     kernel.ok("password = 'correct-horse-battery'")
     kernel.run("x = {}['a']  # correct-horse-battery")

@@ -34,7 +34,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
-  const { tool_name, display_text, arguments: values = {}, numbers, defaults, allowed_decisions = ALL, digest = "" } = request;
+  const { tool_name, display_text, arguments: values = {}, numbers, defaults, parameters, allowed_decisions = ALL, digest = "" } = request;
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   // What is answered no more shows what it is given, but for this.
@@ -50,7 +50,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   };
   // The button that was pressed is gone, and the focus with it.
   useEffect(() => {
-    if (mode === "edit") body.current!.querySelector("textarea")?.focus({ preventScroll: true });
+    if (mode === "edit") body.current!.querySelector<HTMLElement>("[data-testid=edit-field]")?.focus({ preventScroll: true });
   }, [mode]);
 
   const blocked = (decision: string) => locked || (unseen && decision === "approve");
@@ -130,6 +130,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
                 values={values}
                 numbers={numbers}
                 defaults={defaults}
+                parameters={parameters}
                 disabled={locked}
                 onSave={(edited) => decide({ type: "edit", digest, ...edited })}
                 onCancel={back}

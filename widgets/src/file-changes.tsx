@@ -103,7 +103,7 @@ export function Undo({ going, paths, onAsking, onDone }: UndoProps) {
                   <Line text={change.path} />
                 </span>
                 <Faint>{canUndo(change) ? BECOMES[change.kind] : `stays: ${change.since ? "changed since" : "not known before"}`}</Faint>
-                {canUndo(change) && <Counts from={change.before} to={change.after} />}
+                {canUndo(change) && <Counts from={change.after} to={change.before} />}
               </li>
             ))}
           </ul>
@@ -130,18 +130,19 @@ const SAID: Record<Kind, string> = {
   deleted: "The last run deleted this file.",
 };
 
-export function FileChanges({ change }: { change: ChangedFile }) {
+/** What the run did; with `undoing` what its undoing would do: the same lines the other way round. */
+export function FileChanges({ change, undoing }: { change: ChangedFile; undoing: boolean }) {
   const { kind, before, after, kept, since } = change;
   const told = kept && (kind === "deleted" || after !== null);
   return (
     <div class="sagents-changes" data-testid="file-changes">
       <FaintLine>
-        {SAID[kind]}
+        {undoing ? "Undo does this to the file:" : SAID[kind]}
         {!kept && " What it was is not known: only texts of up to 200 kB are kept, once there is a panel."}
         {since && " It has changed since, so that cannot be undone here."}
         {kept && !told && " It is no text, or too long to be compared here."}
       </FaintLine>
-      {told && <Diff from={before ?? ""} to={after ?? ""} />}
+      {told && <Diff from={(undoing ? after : before) ?? ""} to={(undoing ? before : after) ?? ""} />}
     </div>
   );
 }

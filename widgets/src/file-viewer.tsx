@@ -111,7 +111,7 @@ export function FileViewer({ file, kind, going, onClose }: Props) {
       </div>
       <div class="sagents-viewer-body" tabIndex={0} role="group" aria-label={nameOf(path)}>
         {change && (gone || compared || asking) ? (
-          <FileChanges change={change} />
+          <FileChanges change={change} undoing={asking} />
         ) : (
           <>
             <ErrorText text={gone ? changed.error : error} />

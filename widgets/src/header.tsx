@@ -120,6 +120,7 @@ function Meter({ state }: { state: ViewState }) {
     "So far:",
     ...sumsOf(state.usage),
     ...(cost ? [cost.slice(3)] : []),
+    ...(state.model === "demo" ? ["The demo's are estimates, and cost nothing."] : []),
   ];
   return (
     <span class={full ? "sagents-usage sagents-nearly-full" : "sagents-usage"} data-testid="meter" title={title.join("\n")}>

@@ -5,7 +5,7 @@ import type { Entry, Part, PartialPart, ToolCall } from "./protocol";
 
 /** Tools that look and change nothing. */
 const READS = new Set(["ls", "read_file", "search_text", "search", "glob", "grep"]);
-const TODOS = "write_todos";
+export const TODOS = "write_todos";
 
 export const isRead = (name: string) => READS.has(name);
 

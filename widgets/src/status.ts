@@ -1,4 +1,6 @@
 // What a session, or one run of it, is doing, in words.
+import { isCall, resultsByEntry } from "./calls";
+import { isRead, TODOS } from "./rows";
 import { askedOfPeople, entriesOf, newestRun, undecided, waitsForThread, wants, type ViewState } from "./protocol";
 
 export type Status = {
@@ -20,6 +22,8 @@ const LABELS: Record<string, string> = {
   failed: "Failed",
   closed: "Closed",
   completed: "Done",
+  rejected: "Rejected",
+  declined: "Not done",
 };
 
 /** Whether nothing else can begin: something runs, waits, or nobody can be asked. */
@@ -61,5 +65,20 @@ function nameOf(state: ViewState | null, open: boolean, runId: string): string {
     const waits = goesOn(state.status) || state.status === "paused";
     return newestRun(state) === runId && waits ? "paused" : "cancelled";
   }
-  return run.status;
+  return run.status === "completed" ? refusedIn(state, runId) || "completed" : run.status;
+}
+
+/** How the calls of a run ended none of which did anything, but for those that only look: "" where one did. */
+function refusedIn(state: ViewState, runId: string): string {
+  const entries = entriesOf(state, runId);
+  const results = resultsByEntry(entries);
+  const ends = new Set<string | undefined>();
+  for (const entry of entries) {
+    for (const call of (entry.message.parts ?? []).filter(isCall)) {
+      const { status } = results.get(entry)?.[call.id] ?? {};
+      if (status || !(isRead(call.name) || call.name === TODOS)) ends.add(status);
+    }
+  }
+  if (ends.size === 0 || [...ends].some((end) => end !== "rejected" && end !== "declined")) return "";
+  return ends.size === 1 ? [...ends][0]! : "declined";
 }

@@ -1,7 +1,7 @@
 // Where a person decides: the row of the call itself, with all that would be run.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import type { ViewState } from "../src/protocol";
+import type { JsonObject, ViewState } from "../src/protocol";
 import { asked, calls, click, el, find, gave, leave, model, one, open, press, remove, said, sent, settle, show, showAgain, type, waiting, write } from "./page";
 
 /** A conversation whose last message made the calls that wait. */
@@ -477,4 +477,69 @@ test("who waits for sub-agents asks nobody for their report, and says what is wa
   model.events([{ type: "decision", seq: 2, tool_call_id: "q1", decision: { type: "respond" } }]);
   await settle();
   expect(one("status").textContent).toBe("Waits for sub-agents");
+});
+
+const order = {
+  ...ship,
+  arguments: { to: "Oslo", weight: 2.5, boxes: 3, fragile: false, carrier: "DHL", tags: ["a1"] },
+  defaults: {},
+  numbers: { "/weight": "2.50" },
+  parameters: { weight: { type: "number" as const }, boxes: { type: "integer" as const }, fragile: { type: "boolean" as const }, carrier: { enum: ["DHL", "UPS", null] } },
+};
+const fieldOf = (name: string) => find("edit-field").find((field) => field.dataset.field === name) as HTMLInputElement & HTMLSelectElement;
+const choose = async (field: HTMLElement) => {
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+  await settle();
+};
+
+test("numbers, yes or no, and choices have a field of their kind", async () => {
+  await show(inPlace(order));
+  await click("edit");
+  const kinds = find("edit-field").map((field) => [field.dataset.field, (field as HTMLInputElement).type, (field as HTMLInputElement).value]);
+  expect(kinds).toEqual([
+    ["weight", "number", "2.50"],
+    ["boxes", "number", "3"],
+    ["fragile", "checkbox", "on"],
+    ["carrier", "select-one", '"DHL"'],
+    ["to", "textarea", "Oslo"],
+    ["*", "textarea", '{\n  "tags": [\n    "a1"\n  ]\n}'],
+  ]);
+  expect([...fieldOf("carrier").options].map((option) => option.text)).toEqual(["DHL", "UPS", "null"]);
+  expect(document.activeElement).toBe(fieldOf("weight"));
+  await type(fieldOf("weight"), "12345678901234567890");
+  fieldOf("fragile").checked = true;
+  await choose(fieldOf("fragile"));
+  fieldOf("carrier").selectedIndex = 2;
+  await choose(fieldOf("carrier"));
+  await click("edit-save");
+  const { s1 } = sent("decide")[0]!.decisions as Record<string, { arguments: JsonObject; json: string }>;
+  expect(s1!.arguments).toEqual({ ...order.arguments, weight: 12345678901234567890, fragile: true, carrier: null });
+  expect(s1!.json).toContain('"weight":12345678901234567890');
+  expect(JSON.parse(s1!.json)).toEqual({ weight: 12345678901234567890, boxes: 3, fragile: true, carrier: null, tags: ["a1"] });
+});
+
+test.each([
+  ["boxes", "2.5", '"boxes" is a whole number, such as 3.'],
+  ["boxes", "", '"boxes" is a whole number, such as 3.'],
+  ["weight", "", '"weight" is a number, such as 2.5.'],
+])("what is no number is not sent: %s of %j", async (name, text, sentence) => {
+  await show(inPlace(order));
+  await click("edit");
+  await type(fieldOf(name), text);
+  await click("edit-save");
+  expect(sent("decide")).toEqual([]);
+  expect(one("approval").querySelector(".sagents-error-text")!.textContent).toBe(sentence);
+  expect(find("edit-field").filter((field) => field.getAttribute("aria-invalid") === "true")).toEqual([fieldOf(name)]);
+  // Below its field, which has the focus: the end of a long form is out of sight.
+  expect(fieldOf(name).closest("label")!.nextElementSibling!.textContent).toBe(sentence);
+  expect(document.activeElement).toBe(fieldOf(name));
+  await type(fieldOf(name), "7");
+  await click("edit-save");
+  expect(sent("decide")).toHaveLength(1);
+});
+
+test("an argument that is not as its tool says is JSON", async () => {
+  await show(inPlace({ ...order, arguments: { boxes: 1.5, weight: null, fragile: "no", carrier: "TNT" }, numbers: {} }));
+  await click("edit");
+  expect(find("edit-field").map((field) => [field.dataset.field, field.tagName])).toEqual([["fragile", "TEXTAREA"], ["carrier", "TEXTAREA"], ["*", "TEXTAREA"]]);
 });

@@ -56,7 +56,7 @@ test.each([
 ])("why %s is not attached is a sentence", async (_, files, sentence) => {
   await show(emptyState());
   await give("drop", ...files);
-  await vi.waitFor(() => expect(el.querySelector('.sagents-composer [role="alert"]')?.textContent).toContain(sentence));
+  await vi.waitFor(() => expect(el.querySelector('.sagents-composer [role="alert"]')?.textContent).toContain(sentence), { timeout: 100_000 });
   expect(find("attached")).toHaveLength(files.length - 1);
 });
 

@@ -311,9 +311,12 @@ test("Undo asks first, shows what it takes back, and does nothing unless that is
   await changedFiles([CHANGED], "/a.md");
   await click("file-undo");
   expect(told()).toEqual(["/a.mdgoes back+1 −1"]);
-  expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
+  // What goes is what the run has put there, and what it took away comes.
+  expect([lines("deletion"), lines("insertion")]).toEqual([["2"], ["two"]]);
   expect(document.activeElement).toBe(one("undo-keep"));
   await click("undo-keep");
+  await click("file-compare");
+  expect([lines("deletion"), lines("insertion")]).toEqual([["two"], ["2"]]);
   expect(find("undo-yes")).toHaveLength(0);
   expect(document.activeElement).toBe(one("file-undo"));
   await click("file-undo");
@@ -335,7 +338,7 @@ test("Escape in that question stops no run", async () => {
 test("an Undo that is meant is asked of the kernel, and of a new file returns to the tree", async () => {
   await changedFiles([NEW], "/new.md");
   await click("file-undo");
-  expect(told()).toEqual(["/new.mdis deleted+1 −0"]);
+  expect(told()).toEqual(["/new.mdis deleted+0 −1"]);
   await click("undo-yes");
   expect(sent("undo_change")).toMatchObject([{ path: "/new.md" }]);
   expect(find("file-viewer")).toHaveLength(0);
@@ -349,8 +352,8 @@ test("all that the last run did is undone from the tree, but for what has change
   await click("file-undo");
   expect(told().sort()).toEqual([
     "/a.mdgoes back+1 −1",
-    "/b/gone.mdcomes back+0 −1",
-    "/new.mdis deleted+1 −0",
+    "/b/gone.mdcomes back+1 −0",
+    "/new.mdis deleted+0 −1",
     "/since.mdstays: changed since",
     "/z.binstays: not known before",
   ]);

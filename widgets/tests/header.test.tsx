@@ -1,7 +1,7 @@
 // What the header tells of the model: its name, the others, how full its context is, and the cost.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { click, el, find, model, one, press, sent, settle, show } from "./page";
+import { calls, click, el, find, gave, model, one, press, said, sent, settle, show } from "./page";
 
 const told = (usage: object) => ({ seq: 0, run_id: "r1", ts: 0, message: { role: "assistant", parts: [], usage } }) as never;
 
@@ -22,6 +22,14 @@ test.each([
   expect(one("meter").title).toContain(`${read.toLocaleString("en")} of the 200,000 tokens of the model's context.`);
   expect(one("meter").title.includes("Little room is left")).toBe(full);
   expect(one("meter").classList.contains("sagents-nearly-full")).toBe(full);
+});
+
+test.each([
+  ["demo", true],
+  ["claude", false],
+])("of the demo it is said that its tokens are estimates: %s", async (model, says) => {
+  await show(emptyState({ model, entries: [told({ input_tokens: 900, output_tokens: 100 })] }));
+  expect(one("meter").title.includes("estimates, and cost nothing")).toBe(says);
 });
 
 test("a model that tells nothing has no meter", async () => {
@@ -72,6 +80,22 @@ test("the time of a run stands still when its kernel has ended: nobody knows whe
   await settle();
   expect(one("status").textContent).toBe("Closed");
   expect(el.textContent).not.toContain("1 min");
+});
+
+const ended = (name: string, end: "rejected" | "declined" | undefined, id = name) => [said(calls(id, name)), gave({ tool_call_id: id, content: "So.", is_error: end !== undefined, status: end })];
+
+test.each([
+  ["rejected", [["pay", "rejected"]], "Rejected"],
+  ["rejected", [["ls"], ["write_todos"], ["pay", "rejected"], ["ship", "rejected"]], "Rejected"],
+  ["declined", [["write_file", "declined"]], "Not done"],
+  ["declined", [["write_file", "declined"], ["pay", "rejected"]], "Not done"],
+  ["completed", [["write_file"], ["pay", "rejected"]], "Done"],
+  ["completed", [["ls"]], "Done"],
+  ["completed", [], "Done"],
+] as [string, [string, "rejected" | "declined" | undefined][], string][])("over a run whose calls were not all done stands what became of them: %s of %j", async (name, made, label) => {
+  const entries = [...made.flatMap(([tool, end]) => ended(tool, end)), said({ type: "text", text: "Well." })];
+  await show(emptyState({ runs: { r1: { status: "completed", started: 3, ended: 4 } }, entries }), "run", "r1");
+  expect([one("status").dataset.status, one("status").textContent]).toEqual([name, label]);
 });
 
 const INTERRUPTED = { status: "interrupted", started: 1, ended: 2 };

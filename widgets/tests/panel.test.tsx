@@ -667,7 +667,7 @@ test("a long answer that is opened is drawn from its end on, in batches, and the
   watcher.observe(el, { childList: true, subtree: true });
   const text = Array.from({ length: 5 }, () => long).join("\n\n");
   await show(emptyState({ entries: [said({ type: "text", text })] }));
-  await vi.waitFor(() => expect(el.querySelectorAll("article pre")).toHaveLength(300));
+  await vi.waitFor(() => expect(el.querySelectorAll("article pre")).toHaveLength(300), { timeout: 100_000 });
   watcher.disconnect();
   const first = drawn.find(Boolean)!;
   expect(first).toContain("let a = 59;");
@@ -730,7 +730,7 @@ test("of a long conversation the latest are drawn first, and soon all, in their 
   const watcher = new MutationObserver(() => counts.add(find("entry").length));
   watcher.observe(el, { childList: true, subtree: true });
   await show(emptyState({ entries }));
-  await vi.waitFor(() => expect(find("entry").map((entry) => entry.textContent)).toEqual(entries.map((_, n) => expect.stringContaining(`Answer ${n}.`))));
+  await vi.waitFor(() => expect(find("entry").map((entry) => entry.textContent)).toEqual(entries.map((_, n) => expect.stringContaining(`Answer ${n}.`))), { timeout: 100_000 });
   watcher.disconnect();
   const grown = [...counts].filter((count) => count > 0);
   expect(grown[0]).toBeLessThan(30);

@@ -129,7 +129,7 @@ class DemoModel(ChatModel):
             for n, (name, arguments) in enumerate(turn.calls, start=1)
         ]
         usage = Usage(_tokens(request), _size([*parts, *calls]) // 4)
-        message = Message.assistant(parts, calls, usage=usage)
+        message = Message.assistant(parts, calls, usage=usage, model=self.name)
         for delta in deltas_of(message, _PIECE.findall):
             await asyncio.sleep(self.delay)
             yield delta

@@ -54,7 +54,11 @@ function Dashboard({ away, onLeave }: DashboardProps) {
   const approvals = useWatched(hub.approvals, [hub], EVERY, UNSEEN);
   const waiting = approvals.value ?? [];
   const agency = place.page === "agencies" ? null : place.agency;
-  const known = agencies.value?.find(({ id }) => id === agency);
+  const listed = agencies.value?.find(({ id }) => id === agency);
+  // A notebook that shows nothing any more takes its agency away, and nothing of what is open of it.
+  const last = useRef(listed);
+  if (listed) last.current = listed;
+  const known = listed ?? (last.current?.id === agency && last.current?.notebook ? last.current : undefined);
 
   // Who follows a link reads on from the heading of where it leads.
   const first = useRef(true);

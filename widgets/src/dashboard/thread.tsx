@@ -1,5 +1,5 @@
 // One thread: the panel of the notebook, over a socket.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { newMemory, type Memory } from "../memory";
 import { Store } from "../store";
 import { useStoreState } from "../use-store";
@@ -55,6 +55,9 @@ type OneProps = { agency: string; id: string; threads: Thread[]; gone: boolean; 
 function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   const hub = useHub();
   const thread = threads.find((each) => each.id === id);
+  // As it was known last, where it is on no page any more.
+  const known = useRef(thread);
+  if (thread) known.current = thread;
   const waitsFor = thread?.reason === "subagent" ? threads.filter(({ parent, status = "" }) => parent?.threadId === id && ["running", "paused"].includes(status)) : [];
   const [turn, setTurn] = useState(0);
   const { socket, store } = useMemo(() => {
@@ -63,6 +66,10 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   }, [hub, agency, id, turn]);
   useEffect(() => () => socket.end(), [socket]);
   const state = useStoreState(store);
+  // On a new way nothing may ever come: what there is stays until something does.
+  const told = useRef({ agency, store });
+  if (state || told.current.agency !== agency) told.current = { agency, store };
+  const shown = told.current.store;
   // The page need not ask by itself; the hub writes down a moment later what it has told.
   useEffect(() => {
     const timer = setTimeout(onChange, SOON);
@@ -75,7 +82,9 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
     const timer = setTimeout(() => setTurn(turn + 1), AGAIN);
     return () => clearTimeout(timer);
   }, [isBack, turn]);
-  const closed = gone && !store.open;
+  const closed = gone && !shown.open;
+  // Its row may be of before, where the kernel that served the page serves nobody now.
+  const withdrawn = Boolean(known.current?.kernel) && !shown.open && (!thread || shown !== store);
   const remove = async () => {
     await hub.deleteThread(agency, id);
     onChange();
@@ -84,7 +93,7 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
   return (
     <>
       <div class="hub-thread-head">
-        <h1>{thread ? nameOf(thread) : closed ? "No such thread" : "Thread"}</h1>
+        <h1>{known.current ? nameOf(known.current) : closed ? "No such thread" : "Thread"}</h1>
         {thread && <span class="hub-faint">{thread.agentType}</span>}
         {thread?.parent && (
           <a class="hub-relative" href={addressOf({ page: "thread", agency, thread: thread.parent.threadId })}>
@@ -98,7 +107,12 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
           thread && <Confirm label="Delete" of="this thread" question="Delete this thread, with its files?" verb="Delete" onYes={remove} />
         )}
       </div>
-      {closed && (
+      {withdrawn && (
+        <p class="hub-notice" role="status" data-testid="withdrawn">
+          The notebook no longer shows this conversation, and keeps it: run <code>%agent serve</code> there, which says where it is live again.
+        </p>
+      )}
+      {closed && !withdrawn && (
         <p class="hub-notice" role="status" data-testid="deleted">
           This thread is not there any more. <a href={addressOf({ page: "new", agency })}>Begin a new one</a>
         </p>
@@ -121,7 +135,7 @@ function OneThread({ agency, id, threads, gone, onChange }: OneProps) {
           ))}
         </p>
       )}
-      <View store={store} name="session" runId="" memory={memoryOf(agency, id)} model={NO_CELL} />
+      <View store={shown} name="session" runId="" memory={memoryOf(agency, id)} model={NO_CELL} />
     </>
   );
 }
