@@ -61,8 +61,7 @@ class Scheduler:
         self._beginning = threading.RLock()  # what is begun twice at once is told its input once
 
     def _run(self, query: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        database = self._hub.store.database
-        return database.run(lambda connection: query(connection, database.tables, *args, **kwargs))
+        return self._hub.store.database.query(query, *args, **kwargs)
 
     # what there is
 

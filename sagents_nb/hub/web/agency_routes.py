@@ -9,8 +9,8 @@ import msgspec
 from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
+from ..records import ThreadRecord
 from ..standings import Standing
-from ..threads import ThreadRecord
 from .agent_routes import invoke_thread
 from .bodies import (
     AgenciesReply,

@@ -6,8 +6,7 @@ from ...errors import ConfigurationError, StaleApproval
 from ...files.paths import normalize
 from ...messages import Message
 from ..agencies import Agency
-from ..notebooks import NoKernel
-from ..threads import Thread
+from ..threads import NoKernel, Thread
 from .bodies import EventsReply, Invocation, OkReply, RunReply, StateReply
 from .call import Call
 

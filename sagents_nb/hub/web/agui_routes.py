@@ -27,9 +27,7 @@ from ..once_kept import OnceKept
 from ..threads import Thread
 from ..vocabulary import reason_of
 from .call import Call
-
-HEARTBEAT = 15.0
-"""Seconds without an event after which a stream says that it is alive."""
+from .sse import ALIVE, HEARTBEAT
 
 MOST_BYTES = 8_000_000
 """What waits for a client that reads slowly, before it is let go."""
@@ -178,7 +176,7 @@ class AgentRun:
             try:
                 await asyncio.wait_for(woken.wait(), HEARTBEAT)
             except TimeoutError:
-                yield b": alive\n\n"
+                yield ALIVE
 
 
 def run(call: Call) -> AgentRun:

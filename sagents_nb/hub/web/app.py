@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import secrets
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,13 +35,13 @@ from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
 from ..hub import Hub
 from ..limits import TooMany
-from ..notebooks import NoKernel
-from ..threads import Thread
+from ..threads import NoKernel, Thread
 from .access import Access
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
 from .call import Call, problem
+from .codes import Codes, WrongCode
 from .feed import Channel, Feed, Told
 from .forwarding import forwarded, joined
 from .guard import (
@@ -55,14 +53,13 @@ from .guard import (
     Receive,
     Scope,
     Send,
-    Settings,
     TooLarge,
     deny,
 )
-from .openapi import document
-from .pages import asset, page
 from .patience import Patience
-from .routes import Match, Route
+from .route import Route
+from .routes import Match
+from .settings import Settings
 from .sse import frame_of, streamed
 from .stream import Frame, KeptStream, Stream
 
@@ -81,9 +78,8 @@ WORKERS = 16
 STALLED_SECONDS = 30.0
 """Without progress after which a client is let go of."""
 
-CODE_SECONDS = 60.0
-
 _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
+    (WrongCode, 401),
     (NotFound, 404),
     (NameTaken, 409),
     (StaleApproval, 409),
@@ -98,26 +94,6 @@ _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
     (NotRunning, 400),
     (AgentError, 409),
 )
-
-
-class Codes:
-    """Codes that stand for the token, for an address: each once, and for a minute."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        self._until: dict[str, float] = {}
-
-    def new(self) -> str:
-        """A further one."""
-        # Of hexadecimal digits: where it is said, nothing takes it for a key and masks it.
-        code = secrets.token_hex(24)
-        self._until[code] = time.monotonic() + CODE_SECONDS
-        return code
-
-    def exchanged(self, code: str) -> str | None:
-        """The token, if the code is one of these, and stands for it still."""
-        until = self._until.pop(code, 0.0)
-        return self._token if time.monotonic() < until else None
 
 
 class App:
@@ -175,30 +151,13 @@ class App:
         self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
     ) -> Response | Exchange:
         """What is answered; ``stack`` is left once it is."""
-        if route.kind == "page":
-            if route.path == "/":
-                text, policy = page(behind_jupyter=self.settings.behind_jupyter)
-                return Response(text, media_type="text/html", headers=policy)
-            content, kind = asset(route.path.rpartition("/")[2])
-            return Response(content, media_type=kind)
-        if self.draining and (route.method != "GET" or route.path == "/healthz"):
+        if self.draining and (route.method != "GET" or route.tells_whether_ready):
             return _error(route.path, 503, "This hub is about to end; try again in a moment.")
-        if route.path == "/healthz":
-            return JSONResponse({"ok": True})
-        if route.path == "/openapi.json":
-            return JSONResponse(document())
         if route.kind == "mcp":
             return await self._exchange(request, found, stack)
         body = None
         if route.body is not None:
             body = body_of(await request.body(), route.body)
-        if route.path == "/auth/exchange":
-            token = self.codes.exchanged(body.code) if self.codes and body else None
-            if token is None:
-                return _error(
-                    route.path, 401, "That code is used or too old; start the hub's page again."
-                )
-            return JSONResponse({"token": token})
         call = self._call(request, found, body)
         accepts = "text/event-stream" in call.headers.get("accept", "")
         if route.tells is not None and accepts and request.method == "GET":
@@ -213,7 +172,9 @@ class App:
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
-        reply = await self._work(route.handle, call)
+        reply = route.handle(call) if route.at_once else await self._work(route.handle, call)
+        if isinstance(reply, Response):
+            return reply
         if isinstance(reply, str):
             return Response(reply, media_type=route.media)
         if isinstance(reply, Completion):
@@ -300,8 +261,9 @@ class App:
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
             self.hub,
-            self.settings.limits,
+            self.settings,
             found.parameters,
+            codes=self.codes,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",

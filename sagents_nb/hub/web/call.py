@@ -11,7 +11,9 @@ from ..agencies import Agency
 from ..hub import Hub
 from ..limits import Limits
 from ..threads import Thread
+from .codes import Codes
 from .forwarding import OF_A_PAGE
+from .settings import Settings
 
 
 def problem(path: str, sentence: str) -> dict[str, Any]:
@@ -26,15 +28,17 @@ def problem(path: str, sentence: str) -> dict[str, Any]:
 class Call:
     """One request; ``body`` is the struct of its route.
 
+    ``codes`` may be exchanged for the token, where there are any.
     ``owner`` is the id of the agency whose secret it shows, None where it is the hub's token.
     """
 
     def __init__(
         self,
         hub: Hub,
-        limits: Limits,
+        settings: Settings,
         parameters: Mapping[str, str],
         *,
+        codes: Codes | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
         client: str,
@@ -42,13 +46,19 @@ class Call:
         body: Any = None,
     ) -> None:
         self.hub = hub
-        self.limits = limits
+        self.settings = settings
         self.parameters = parameters
+        self.codes = codes
         self.query = query
         self.headers = headers
         self.client = client
         self.owner = owner
         self.body = body
+
+    @property
+    def limits(self) -> Limits:
+        """How much may be under way at once."""
+        return self.settings.limits
 
     @cached_property
     def agency(self) -> Agency:

@@ -15,16 +15,16 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
 from ...errors import SagentsError
 from ..agencies import digest_of, missing
 from ..hub import Hub
-from ..limits import Limits
 from .call import problem
-from .routes import Match, Needs, match
+from .route import Needs
+from .routes import Match, match
+from .settings import Settings
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -60,23 +60,6 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may use a hub: ``token`` is the digest of its token.
-
-    ``hosts`` are names by which it may be called besides those of this machine, with the port where
-    it is not that of the protocol. ``origins`` are those of pages elsewhere that may use it, such
-    as "https://example.org"; by default only its own may. One ``behind_jupyter`` listens in a
-    folder of the person who runs Jupyter: that has looked at who asks, and at its own name, and
-    may have TLS where the hub has none.
-    """
-
-    token: str
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    behind_jupyter: bool = False
-    limits: Limits = Limits()
 
 
 class Refusal(NamedTuple):

@@ -28,8 +28,9 @@ from ..hub import Hub
 from ..limits import Limits
 from ..operations import LineFormat, line
 from ..system import AgentSystem
-from .app import App, Codes, guarded
-from .guard import Settings
+from .app import App, guarded
+from .codes import Codes
+from .settings import Settings
 
 PORT = 8765
 DRAIN_SECONDS = 5.0

@@ -25,10 +25,10 @@ from ...session import Session
 from ..event_log import ThreadEvent
 from ..once_kept import OnceKept
 from ..threads import Thread
+from .patience import MOST_WAITING
 
-MOST_WAITING = 256
 MOST_BYTES = 1_000_000
-"""What waits for a page that reads slowly; beyond either it is given a snapshot once it reads."""
+"""What waits for a page that reads slowly; beyond it, or too many, it is given a snapshot."""
 
 _MADE_ANEW = ("events", "snapshot")
 _BEGINS = ("send", "retry")

@@ -155,8 +155,8 @@ def test_a_thread_that_a_dead_process_had_goes_on_where_somebody_asks_for_it(
 def test_a_hub_has_no_more_threads_open_than_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.hub.MOST_OPEN", 3)
-    monkeypatch.setattr("sagents_nb.hub.hub.RESTS_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.open_threads.MOST_OPEN", 3)
+    monkeypatch.setattr("sagents_nb.hub.open_threads.RESTS_AFTER", 0.05)
     with a_hub(tmp_path / "hub.db", {"guide": ["one"] * 20}) as hub:
         agency, _ = hub.create_agency()
         first = hub.create_thread(agency, "guide")
