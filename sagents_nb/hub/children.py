@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from ..text import logger_of
 from .agencies import Agency, digest_of
 from .blueprints import Blueprint
 from .doors import Doors, NoDoor, Unreachable, thread_path
+from .limits import Beginning, Limits
 from .open_threads import OpenThreads
 from .records import ThreadRecord
 from .sub_agents import Link, Task, links_of
@@ -32,6 +33,11 @@ class Host(Protocol):
 
     def thread(self, agency: Agency, id: str) -> Thread:
         """The thread of that id, open."""
+
+    def room(
+        self, agency: Agency, limits: Limits | None, thread: Thread
+    ) -> AbstractContextManager[Beginning]:
+        """Room for a run that is about to begin."""
 
     def cancel_thread(self, agency: Agency, id: str) -> None:
         """Stop the thread of that id, wherever it is open, and the children that it waits for."""
@@ -80,7 +86,8 @@ class Children:
             if task.id not in teller.children:
                 spawned = {"childThreadId": task.id, "toolCallId": task.tool_call_id}
                 teller.tell([(SPAWNED, spawned)])
-        child.invoke([Message.user(task.description)], idempotency_key=key)
+        with self._hub.room(agency, None, child):
+            child.invoke([Message.user(task.description)], idempotency_key=key)
         assert child.record.parent is not None
         return child.record.id, digest_of(child.record.parent["token"])
 

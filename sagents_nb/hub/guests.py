@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from ..agent import Agent
 from ..events import Event
 from ..session import Session
 from .agencies import Agency
+from .limits import Beginning
 from .operations import Figures
 from .vocabulary import Translator
 
@@ -20,18 +19,16 @@ class Guests:
     def __init__(self, figures: Figures) -> None:
         self._figures = figures
         self._agencies: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
-        self._lock = threading.Lock()
 
-    def active(self) -> int:
-        """How many there are."""
-        return sum(each.status != "closed" for each in tuple(self._agencies))
+    def active(self) -> set[str]:
+        """The ids of those that are not closed."""
+        return {each.id for each in tuple(self._agencies) if each.status != "closed"}
 
-    def begin(self, agency: Agency, agent: Agent, check: Callable[[], None]) -> Session:
-        """A further one, unless ``check`` raises; for no event loop."""
-        with self._lock:
-            check()
-            session = Session(agent, inactivity_timeout=None)
-            self._agencies[session] = agency.id
+    def begin(self, agency: Agency, agent: Agent, beginning: Beginning) -> Session:
+        """A further one, for which there is room; for no event loop."""
+        session = Session(agent, inactivity_timeout=None)
+        beginning.thread_id = session.id
+        self._agencies[session] = agency.id
         translator = Translator(agent.model.name)
 
         def hear(event: Event) -> None:

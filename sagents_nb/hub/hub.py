@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from .children import Children
 from .doors import Doors, thread_path
 from .event_log import EVENTS_KEPT, ThreadEvent
 from .guests import Guests
-from .limits import Limits, TooMany
+from .limits import Beginning, Limits, Room
 from .notebooks import KeptThread, Notebooks
 from .open_threads import Following, OpenThreads
 from .operations import Figures
@@ -115,6 +115,7 @@ class Hub:
         self._children = Children(self, self._threads, self._catalogue.blueprint)
         self._notebooks = Notebooks(self.store, self._threads, self.doors)
         self._guests = Guests(self.figures)
+        self._room = Room(self._active, self._threads.waiting)
         self._naming = threading.Lock()
         self.scheduler = Scheduler(self)
         self._show_figures()
@@ -527,8 +528,9 @@ class Hub:
         1
         >>> hub.close()
         """
-        check = partial(self._check_runs, limits)
-        return self._guests.begin(agency, self.agent(agency, type), check)
+        agent = self.agent(agency, type)
+        with self._room.take(agency, limits, kept=False) as beginning:
+            return self._guests.begin(agency, agent, beginning)
 
     @kinds.checked
     def check_room(self, agency: Agency, limits: Limits) -> None:
@@ -544,20 +546,34 @@ class Hub:
         >>> hub.check_room(agency, Limits())
         >>> hub.close()
         """
-        self._check_runs(limits)
-        waiting = self._run(standings.count_waiting, agency)
-        if waiting >= limits.approvals:
-            raise TooMany(
-                f"{waiting} threads of this agency wait for people, as many as it may have; answer "
-                "or cancel one, then try again."
-            )
+        self._room.check(agency, limits)
 
-    def _check_runs(self, limits: Limits) -> None:
-        if self.active_runs() >= limits.runs:
-            raise TooMany(
-                f"{limits.runs} runs are active, as many as this hub takes; try again when one has "
-                "ended."
-            )
+    @kinds.checked(limits=kinds.or_none(kinds.of(Limits)))
+    def room(
+        self, agency: Agency, limits: Limits | None, thread: Thread | None = None
+    ) -> AbstractContextManager[Beginning]:
+        """Room for a run of the ``agency`` that is about to begin, as if it had begun.
+
+        It is given back with the context, in which it begins: of the ``thread``, where there is one
+        already. One that runs or waits is only told more, for which there always is room, as there
+        is without ``limits``. Entering raises what :meth:`check_room` raises.
+
+        >>> import sagents_nb as sa
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> from sagents_nb.hub.limits import Limits
+        >>> system = AgentSystem(sa.ScriptedModel(["Sun."])).add_agent(Blueprint("guide", "Be it."))
+        >>> hub = Hub(system, "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> with hub.room(agency, Limits(runs=1), thread):
+        ...     thread.invoke([sa.Message.user("How is the weather?")])["status"]
+        'running'
+        >>> hub.close()
+        """
+        if thread is None:
+            return self._room.take(agency, limits)
+        is_at_work = thread.status in ("running", "paused")
+        return self._room.take(agency, None if is_at_work else limits, thread.record.id)
 
     def active_runs(self) -> int:
         """How many threads run now, here, and guests there are.
@@ -568,7 +584,10 @@ class Hub:
         0
         >>> hub.close()
         """
-        return self._guests.active() + self._threads.active()
+        return len(self._active())
+
+    def _active(self) -> set[str]:
+        return self._guests.active() | self._threads.active()
 
     @kinds.checked(variables=kinds.of(Mapping[str, Any]))
     def set_variables(self, agency: Agency, thread: Thread, variables: Mapping[str, Any]) -> None:

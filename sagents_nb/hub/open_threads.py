@@ -18,6 +18,7 @@ from ..files import Mount, VirtualFilesystem
 from ..session import Session
 from ..store import ConversationStore, conversations
 from ..store.scope import owner_of
+from . import standings
 from .agencies import Agency
 from .doors import Doors
 from .event_log import EventLog, ThreadEvent
@@ -78,9 +79,20 @@ class OpenThreads:
     def __len__(self) -> int:
         return len(self._live)
 
-    def active(self) -> int:
-        """How many of them run now."""
-        return sum(each.session.status == "running" for each in tuple(self._live.values()))
+    def active(self) -> set[str]:
+        """The ids of those that run now."""
+        return {id for id, each in tuple(self._live.items()) if each.session.status == "running"}
+
+    def waiting(self, agency: Agency) -> set[str]:
+        """The ids of the threads of an agency that wait for people, open or not."""
+        kept = self._store.database.query(standings.waiting_ids, agency)
+        # What those do that are open here may not be kept yet.
+        here = {
+            id: each.waits_for_people
+            for id, each in tuple(self._live.items())
+            if each.record.agency_id == agency.id and each.session.resting is None
+        }
+        return {id for id in kept if here.get(id, True)} | {id for id in here if here[id]}
 
     # what is kept
 

@@ -37,6 +37,7 @@ from .agencies import digest_of
 from .approvals import decisions_on
 from .event_log import EventLog
 from .records import ThreadRecord
+from .standings import PEOPLE
 from .sub_agents import links_of
 from .vocabulary import (
     AGENT_ERROR,
@@ -137,6 +138,11 @@ class Thread:
     def status(self) -> str:
         """One of "registered", "running", "paused", "completed", "error" and "canceled"."""
         return status_of(self.session.resting or self.session.status, self.log.status)
+
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether somebody is asked, and nobody has answered yet."""
+        return self.status == "paused" and reason_of(self._waiting) == PEOPLE
 
     @property
     def is_gone(self) -> bool:

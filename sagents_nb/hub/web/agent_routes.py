@@ -14,9 +14,8 @@ from .call import Call
 def invoke(call: Call) -> RunReply:
     """Say something to it."""
     thread = call.thread
-    if thread.status not in ("running", "paused"):
-        call.check_room()
-    return invoke_thread(call, call.agency, thread, call.body)
+    with call.room(thread):
+        return invoke_thread(call, call.agency, thread, call.body)
 
 
 def invoke_thread(call: Call, agency: Agency, thread: Thread, said: Invocation) -> RunReply:

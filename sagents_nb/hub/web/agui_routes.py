@@ -190,14 +190,13 @@ def run(call: Call) -> AgentRun:
         asked.thread_id,
         request=call.origin,
     )
-    if thread.status not in ("running", "paused"):
-        call.check_room()
-    begun = AgentRun(thread, asked)
-    try:
-        begun.begin()
-    except BaseException:
-        begun.close()
-        if thread.status == "registered" and not thread.session.messages:
-            call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
-        raise
-    return begun
+    with call.room(thread):
+        begun = AgentRun(thread, asked)
+        try:
+            begun.begin()
+        except BaseException:
+            begun.close()
+            if thread.status == "registered" and not thread.session.messages:
+                call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
+            raise
+        return begun

@@ -365,7 +365,7 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 def _stream_of(call: Call, loop: asyncio.AbstractEventLoop) -> Stream | KeptStream:
     try:
-        return Stream(call.thread, loop, call.check_room)
+        return Stream(call.thread, loop, partial(call.room, call.thread))
     except NoKernel:
         kept = call.hub.kept(call.agency, call.parameters["thread"])
         return KeptStream(kept.snapshot())

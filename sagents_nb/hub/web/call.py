@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
 from ..agencies import Agency
 from ..hub import Hub
-from ..limits import Limits
+from ..limits import Beginning, Limits
 from ..threads import Thread
 from .codes import Codes
 from .forwarding import OF_A_PAGE
@@ -89,6 +90,9 @@ class Call:
         """Whether a page sent it: what it approves has to be what it showed."""
         return "origin" in self.headers or OF_A_PAGE in self.headers
 
-    def check_room(self) -> None:
-        """Raise :class:`~sagents_nb.hub.limits.TooMany` where no further run may begin."""
-        self.hub.check_room(self.agency, self.limits)
+    def room(self, thread: Thread | None = None) -> AbstractContextManager[Beginning]:
+        """Room for a run that is about to begin, of ``thread`` where there is one.
+
+        Raises :class:`~sagents_nb.hub.limits.TooMany` where there is none.
+        """
+        return self.hub.room(self.agency, self.limits, thread)
