@@ -61,6 +61,7 @@ from .route import Route
 from .routes import Match
 from .settings import Settings
 from .sse import frame_of, streamed
+from .standstill import in_time
 from .stream import Frame, KeptStream, Stream
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class App:
         self.codes = codes
         self.draining = False
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
+        # As many as may listen: what is heard of another process may be for one who does.
+        self._forwarding = ThreadPoolExecutor(settings.limits.sockets, "sagents-forwarding")
         self._sockets: Counter[str] = Counter()
         self._tools: ToolServers | None = None
         self._channels: dict[Thread, Channel] = {}
@@ -140,12 +143,14 @@ class App:
         await receive()
         if self._tools is not None:
             await self._tools.end()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._workers, self._forwarding):
+            threads.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _work(self, function: Any, *args: Any) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, partial(function, *args))
+        working = loop.run_in_executor(self._workers, partial(function, *args))
+        return await in_time(working, self.hub.store.database)
 
     async def _answer(
         self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
@@ -234,7 +239,7 @@ class App:
     async def _elsewhere(self, request: Request, owned: Owned) -> Response:
         try:
             door = await self._door(owned, request.scope)
-            return await forwarded(request, await request.body(), door)
+            return await forwarded(request, await request.body(), door, self._forwarding)
         except Exception as error:
             return _failure(error, request.url.path)
 

@@ -58,7 +58,7 @@ from ..dialects.mcp import (
     tool_of,
     waits_text,
 )
-from ..doors import NoDoor
+from ..doors import NoDoor, Unreachable
 from ..hub import Hub
 from ..threads import Thread
 from ..vocabulary import reason_of
@@ -302,7 +302,8 @@ class ToolServer:
         door = await self._work(self._hub.doors.of, owned.owner)
         if door is None:
             raise NoDoor(owned)
-
+        if not await self._work(door.answers):  # else nothing says when it does
+            raise Unreachable
         await self._work(importlib.import_module, "jsonschema")  # a second, for the client here
         session, request_id = context.session, context.request_id
 
