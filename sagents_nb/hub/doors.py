@@ -17,6 +17,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import AgentError, Owned, StoreError
+from ..serialization import encoded
 from ..store.database import leases
 from ..store.database.leases import Owner
 from ..store.database.schema import Tables
@@ -206,7 +207,7 @@ class Doors:
         if door is None:
             raise NoDoor(owned)
         headers = {} if said is None else {"Content-Type": "application/json"}
-        answer = door.ask(method, path, headers, b"" if said is None else msgspec.json.encode(said))
+        answer = door.ask(method, path, headers, b"" if said is None else encoded(said))
         answer.close()
         if answer.status not in _SETTLED:
             raise Unreachable()

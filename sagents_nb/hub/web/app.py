@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ...errors import (
@@ -29,6 +28,7 @@ from ...errors import (
     StoreError,
 )
 from ...files import FileError
+from ...serialization import encoded
 from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
@@ -184,7 +184,7 @@ class App:
             return Response(reply, media_type=route.media)
         if isinstance(reply, Completion):
             return await self._completed(reply, request, streamed=call.body.stream)
-        return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+        return Response(encoded(reply), route.status, media_type="application/json")
 
     async def _exchange(
         self, request: Request, found: Match, stack: contextlib.AsyncExitStack
@@ -261,7 +261,7 @@ class App:
             return _error(request.url.path, 422, str(error))
         finally:
             self._workers.submit(completion.close)
-        return Response(msgspec.json.encode(reply), media_type="application/json")
+        return Response(encoded(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
@@ -426,11 +426,11 @@ def _frame_of_message(frame: Frame) -> bytes:
     return frame_of(frame.data, frame.kind, frame.seq)
 
 
-def _error(path: str, status: int, sentence: str) -> JSONResponse:
-    return JSONResponse(problem(path, sentence), status)
+def _error(path: str, status: int, sentence: str) -> Response:
+    return Response(encoded(problem(path, sentence)), status, media_type="application/json")
 
 
-def _failure(error: Exception, path: str) -> JSONResponse:
+def _failure(error: Exception, path: str) -> Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return _error(path, status, str(error))

@@ -22,6 +22,7 @@ from ...errors import ConfigurationError, SagentsError
 from ...panel.publisher import publisher_of
 from ...panel.requests import Reply, answer
 from ...runtime.thread import runtime
+from ...serialization import encoded
 from ...session import Session
 from ..event_log import ThreadEvent
 from ..once_kept import OnceKept
@@ -84,7 +85,7 @@ class Stream:
 
     def _tell(self, message: dict[str, Any]) -> None:
         """On the runtime's loop: a message is read at once, since it may change afterwards."""
-        data = msgspec.json.encode(message)
+        data = encoded(message)
         take = partial(self._take, Frame(message.get("type", ""), message.get("seq"), data))
         self._once_kept.tell(partial(self._loop.call_soon_threadsafe, take))
 
@@ -197,7 +198,7 @@ class KeptStream:
         for message in (self._snapshot, {"type": "closed"}):
             seq = message.get("seq")
             kind = str(message["type"])
-            yield Frame(kind, seq if isinstance(seq, int) else None, msgspec.json.encode(message))
+            yield Frame(kind, seq if isinstance(seq, int) else None, encoded(message))
 
     async def tell(self, socket: WebSocket) -> None:
         """Send it."""
