@@ -52,7 +52,7 @@ ASKED: Any = {"model": "guide", "messages": [{"role": "user", "content": "Hello"
 def test_a_socket_ends_when_its_secret_opens_nothing_any_more(
     served: Served, monkeypatch: pytest.MonkeyPatch, rest: str
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.web.guard.RECHECKED_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.web.secret_watch.RECHECKED_AFTER", 0.05)
     path = served.path(served.thread())
     with (
         served.socket(f"{path}{rest}", token=served.secret) as old,
@@ -68,7 +68,7 @@ def test_a_socket_ends_when_its_secret_opens_nothing_any_more(
 def test_an_event_stream_ends_with_its_secret_too(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.web.guard.RECHECKED_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.web.secret_watch.RECHECKED_AFTER", 0.05)
     path = served.path(served.thread(), "/events")
     accept = {"Accept": "text/event-stream"}
     with (
