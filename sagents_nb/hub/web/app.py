@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import importlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -105,6 +105,8 @@ class App:
         self.settings = settings
         self.codes = codes
         self.draining = False
+        self._ended = False
+        self._answering: set[asyncio.Task[Any]] = set()
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
         # As many as may listen: what is heard of another process may be for one who does.
         self._forwarding = ThreadPoolExecutor(settings.limits.sockets, "sagents-forwarding")
@@ -124,6 +126,39 @@ class App:
         if scope["type"] == "websocket":
             await self._socket(WebSocket(scope, receive, self._patience.sends(send)), found)
             return
+        answering = asyncio.current_task()
+        assert answering is not None
+        self._answering.add(answering)
+        has_begun = False
+        patient = self._patience.sends(send)
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await patient(message)
+
+        try:
+            await self._answered(scope, receive, sending, found)
+        except asyncio.CancelledError:
+            if not self._ended:
+                raise
+            if has_begun:
+                last = {"type": "http.response.body", "body": b"", "more_body": False}
+                with contextlib.suppress(Exception):  # it was to have more
+                    await patient(last)
+            else:
+                await _ending(scope["path"])(scope, receive, patient)
+        finally:
+            self._answering.discard(answering)
+
+    def end(self) -> None:
+        """Let go of who still waits for an answer, or for more of one."""
+        self._ended = True
+        for answering in self._answering:
+            answering.cancel()
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, found: Match) -> None:
+        assert found.route is not None
         request = Request(scope, receive)
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -135,7 +170,7 @@ class App:
             except Exception as error:  # one request must not end the others
                 response = _failure(error, scope["path"])
             with contextlib.suppress(ClientDisconnect, TimeoutError):
-                await response(scope, receive, self._patience.sends(send))
+                await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -157,7 +192,7 @@ class App:
     ) -> Response | Exchange:
         """What is answered; ``stack`` is left once it is."""
         if self.draining and (route.method != "GET" or route.tells_whether_ready):
-            return _error(route.path, 503, "This hub is about to end; try again in a moment.")
+            return _ending(route.path)
         if route.kind == "mcp":
             return await self._exchange(request, found, stack)
         body = None
@@ -403,7 +438,7 @@ async def _tell(socket: WebSocket, feed: Feed) -> None:
 async def _close(socket: WebSocket, failed: BaseException | None) -> None:
     if isinstance(failed, WebSocketDisconnect):
         return
-    if failed is not None:
+    if failed is not None and not isinstance(failed, TimeoutError):  # else it read too slowly
         logger.error("A socket failed", exc_info=failed)
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         if failed is None:
@@ -428,6 +463,10 @@ def _frame_of_message(frame: Frame) -> bytes:
 
 def _error(path: str, status: int, sentence: str) -> Response:
     return Response(encoded(problem(path, sentence)), status, media_type="application/json")
+
+
+def _ending(path: str) -> Response:
+    return _error(path, 503, "This hub is about to end; try again in a moment.")
 
 
 def _failure(error: Exception, path: str) -> Response:

@@ -204,6 +204,11 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         self._begun()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what clients still listen to: uvicorn would wait, and call that an error."""
+        self._app.end()
+        await super().shutdown(sockets)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end, or end now."""
         seconds = 0.0 if self._app.draining else DRAIN_SECONDS
