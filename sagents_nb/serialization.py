@@ -55,7 +55,7 @@ def encoded(data: Any) -> bytes:
     try:
         return msgspec.json.encode(data)
     except UnicodeEncodeError:
-        return msgspec.json.encode(whole_data(data))
+        return msgspec.json.encode(whole_data(msgspec.to_builtins(data, str_keys=True)))
 
 
 def read_as(value: Any, kind: Any, **how: Any) -> Any:

@@ -17,7 +17,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from ..errors import pass_on
+from ..errors import StaleOwner, pass_on
 from ..events import Event, FileDeleted
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
@@ -221,7 +221,11 @@ class Saving:
                 version = self._bring_in_line(mount, path, entry, pending.content, known)
         except BaseException as error:
             pass_on(error)
-            if not issubclass(type(error), FileChanged):  # no time mends it, and who called tells
+            if issubclass(type(error), StaleOwner):  # another process has it: nothing is kept here
+                with self._lock:
+                    self.forget_all()
+                    _waiting.discard(self)
+            elif not issubclass(type(error), FileChanged):  # no time mends it, and who called tells
                 log.warning("%s could not be saved (%r)", path, error)
                 with self._lock:
                     self.try_again(path, pending)
@@ -304,7 +308,10 @@ def unsaved(failed: dict[str, BaseException]) -> StorageFailed:
     names = sorted(failed)
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     first = failed[names[0]]
-    if len(names) == 1 and issubclass(type(first), FileChanged):
+    ended = [each for each in failed.values() if issubclass(type(each), StaleOwner)]
+    if ended:
+        text = str(ended[0])
+    elif len(names) == 1 and issubclass(type(first), FileChanged):
         text = str(first)
     else:
         text = (

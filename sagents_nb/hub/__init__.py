@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from .agencies import Agency
     from .blueprints import Blueprint
     from .hub import Hub
+    from .records import ThreadRecord
     from .schedules import Schedule
     from .system import AgentSystem
-    from .threads import Thread, ThreadRecord
+    from .threads import Thread
 
 _HOMES = {
     "Agency": "agencies",
@@ -24,7 +25,7 @@ _HOMES = {
     "Hub": "hub",
     "Schedule": "schedules",
     "Thread": "threads",
-    "ThreadRecord": "threads",
+    "ThreadRecord": "records",
 }
 
 __all__ = ["Agency", "AgentSystem", "Blueprint", "Hub", "Schedule", "Thread", "ThreadRecord"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import secrets
+import selectors
 import socket
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -15,12 +17,18 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import AgentError, Owned, StoreError
+from ..serialization import encoded
 from ..store.database import leases
 from ..store.database.leases import Owner
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
 
-_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
+"""That a process has for an answer, while it answers to others."""
+
+SILENT_AFTER = 4.0
+"""Seconds without a word after which it is looked whether it answers at all."""
+
 _SETTLED = (200, 400, 404)
 
 
@@ -57,16 +65,43 @@ class Door(msgspec.Struct, frozen=True):
         headers: Mapping[str, str] = MappingProxyType({}),
         body: bytes = b"",
     ) -> http.client.HTTPResponse:
-        """What that process answers; for no event loop. Raises :class:`Unreachable`."""
-        connection = _Connection(self.host, timeout=_SECONDS)
-        connection.path = self.path
+        """What that process answers; for no event loop.
+
+        Raises :class:`Unreachable`, within seconds where it answers nobody.
+        """
+        connection = self._connection()
         given = {**headers, "Authorization": f"Bearer {self.token}"}
+        until = time.monotonic() + ANSWER_SECONDS
         try:
             connection.request(method, target, body or None, given)
-            return connection.getresponse()
+            while not _speaks(connection.sock):
+                if time.monotonic() > until or not self.answers():
+                    raise TimeoutError
+            speaking = connection.sock
+            answer = connection.getresponse()
+            if is_stream(answer):  # in which there are pauses
+                speaking.settimeout(ANSWER_SECONDS)
+            return answer
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unreachable() from error
+
+    def answers(self) -> bool:
+        """Whether that process answers to anything; for no event loop."""
+        connection = self._connection()
+        try:
+            connection.request("GET", "/healthz")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+        return True
+
+    def _connection(self) -> _Connection:
+        connection = _Connection(self.host, timeout=SILENT_AFTER)
+        connection.path = self.path
+        return connection
 
 
 class _Connection(http.client.HTTPConnection):
@@ -81,6 +116,18 @@ class _Connection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def is_stream(answer: http.client.HTTPResponse) -> bool:
+    """Whether it goes on as something happens."""
+    return answer.getheader("content-type", "").startswith("text/event-stream")
+
+
+def _speaks(connection: socket.socket) -> bool:
+    """Whether something is to be read soon."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection, selectors.EVENT_READ)
+        return bool(selector.select(SILENT_AFTER))
 
 
 class Unreachable(StoreError):
@@ -160,7 +207,7 @@ class Doors:
         if door is None:
             raise NoDoor(owned)
         headers = {} if said is None else {"Content-Type": "application/json"}
-        answer = door.ask(method, path, headers, b"" if said is None else msgspec.json.encode(said))
+        answer = door.ask(method, path, headers, b"" if said is None else encoded(said))
         answer.close()
         if answer.status not in _SETTLED:
             raise Unreachable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sql
 
-from ..errors import StoreError
+from ..errors import StaleOwner, StoreError
 from ..runtime.thread import runtime
 from ..store.database import leases
 from ..store.database.schema import Tables
@@ -200,7 +201,9 @@ class EventLog:
             written.set_result(None)
             self._write()
         else:
-            logger.error("Events of thread %s could not be kept: %s", self.thread_id, error)
+            # One that another process has, or that is deleted, is nobody's to look after here.
+            level = logging.INFO if isinstance(error, StaleOwner) else logging.ERROR
+            logger.log(level, "Events of thread %s could not be kept: %s", self.thread_id, error)
             if isinstance(error, StoreError):  # else they never can be
                 self._due = [each for each in due if each[0] != DELTA] + self._due
             written.set_exception(error)

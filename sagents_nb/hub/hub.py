@@ -2,65 +2,45 @@
 
 from __future__ import annotations
 
-import hmac
-import secrets
 import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, WeakValueDictionary
-
-import msgspec
-import sqlalchemy as sql
 
 from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleOwner
-from ..events import Event
-from ..files import Mount, VirtualFilesystem
-from ..messages import Message
+from ..errors import ConfigurationError, NotFound, Owned
 from ..session import Session
 from ..sql import path_of
-from ..store import ConversationStore, conversations
-from ..store.scope import owner_of
-from ..text import logger_of
-from . import agencies, blueprints, event_log, notebooks, standings, variables
-from .agencies import Agency, digest_of
-from .blueprints import Blueprint, KeptBlueprint
+from ..store import ConversationStore
+from . import agencies, event_log, notebooks, standings
+from .agencies import Agency
+from .blueprints import KeptBlueprint
+from .catalogue import Catalogue
+from .children import Children
 from .doors import Doors, thread_path
-from .event_log import EVENTS_KEPT, EventLog, ThreadEvent
-from .limits import Limits, TooMany
-from .notebooks import KeptThread, NoKernel
-from .operations import Figures, line
-from .reports import Reports
+from .event_log import EVENTS_KEPT, ThreadEvent
+from .guests import Guests
+from .limits import Beginning, Limits, Room
+from .notebooks import KeptThread, Notebooks
+from .open_threads import Following, OpenThreads
+from .operations import Figures
+from .records import ThreadRecord, record_of
+from .recovery import Recovery
 from .scheduler import Scheduler
 from .standings import Spent, Standing
-from .sub_agents import Task, links_of
+from .sub_agents import links_of
 from .system import AgentSystem
-from .thread_files import ThreadFiles, scope_of
-from .threads import NotebookThread, Thread, ThreadRecord, is_id, missing, record_of
-from .variables import resolved
-from .vocabulary import SPAWNED, Translator
-
-logger = logger_of(__name__)
+from .threads import Thread
 
 T = TypeVar("T")
 
 _WORKERS = 4
-
-MOST_ATTEMPTS = 3
-"""How often a run is gone on with after an end of the process, without getting to an end itself."""
-
-MOST_OPEN = 500
-"""Threads after which those that rest are forgotten, until somebody asks for them."""
-
-RESTS_AFTER = 300.0
-"""Seconds after which a thread that nobody needs lets its conversation go."""
 
 _STORE = kinds.either(
     "a sa.ConversationStore, a path or a URL", kinds.PATH, kinds.of(ConversationStore)
@@ -117,33 +97,38 @@ class Hub:
         self.environment = frozenset(environment)
         self._own = not isinstance(store, ConversationStore)
         self.store = store if isinstance(store, ConversationStore) else ConversationStore(store)
-        self._events_kept = events_kept
-        self._files = ThreadFiles(self.store.database.url)
-        self._live: dict[str, Thread] = {}
-        self._lock = threading.Lock()
-        # Of several who open, change or delete one thread at once, each does it alone.
-        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
-        self._naming = threading.Lock()
-        self._key: bytes | None = None
-        self._guests: WeakKeyDictionary[Session, str] = WeakKeyDictionary()
-        self._closed = self._recovers = False
-        self._keeping = threading.Lock()
-        self.figures = self._figures()
+        database = self.store.database
+        self.figures = Figures()
+        self.doors = Doors(database)
         # For what follows from an end of a run, which waits for the store.
         self._workers = ThreadPoolExecutor(_WORKERS, "sagents-hub")
-        self._reports = Reports(self)
+        self._catalogue = Catalogue(database, system, self.environment)
+        following = Following(
+            opened=lambda agency, thread: self._recovery.opened(agency, thread),
+            stopped=self._stopped,
+            named=self._named,
+            told=self.figures.hear,
+            full=lambda: self._later(self._threads.forget_resting),
+        )
+        self._threads = OpenThreads(self.store, self.doors, self._agent, events_kept, following)
+        self._recovery = Recovery(database, self._threads, self._stopped)
+        self._children = Children(self, self._threads, self._catalogue.blueprint)
+        self._notebooks = Notebooks(self.store, self._threads, self.doors)
+        self._guests = Guests(self.figures)
+        self._room = Room(self._active, self._threads.waiting)
+        self._naming = threading.Lock()
         self.scheduler = Scheduler(self)
-        self.doors = Doors(self.store.database)
+        self._show_figures()
 
     @kinds.safe_repr
     def __repr__(self) -> str:
-        return f"<Hub over {self.store!r}: {len(self._live)} threads are open>"
+        return f"<Hub over {self.store!r}: {len(self._threads)} threads are open>"
 
-    def _figures(self) -> Figures:
-        """What is counted here, and what can be asked at any time for little."""
-        figures, path = Figures(), path_of(self.store.database.url)
+    def _show_figures(self) -> None:
+        """What can be asked at any time for little."""
+        figures, path = self.figures, path_of(self.store.database.url)
         figures.gauge("sagents_hub_active_runs", "Runs that are active.", self.active_runs)
-        figures.gauge("sagents_hub_open_threads", "Threads open here.", lambda: len(self._live))
+        figures.gauge("sagents_hub_open_threads", "Threads open here.", lambda: len(self._threads))
         figures.gauge(
             "sagents_hub_waiting_threads",
             "Threads of all agencies that wait for people.",
@@ -153,11 +138,9 @@ class Hub:
             figures.gauge(
                 "sagents_hub_store_bytes", "Size of the store's file.", lambda: _size_of(path)
             )
-        return figures
 
     def _run(self, query: Callable[..., T], *args: Any) -> T:
-        tables = self.store.database.tables
-        return self.store.database.run(lambda connection: query(connection, tables, *args))
+        return self.store.database.query(query, *args)
 
     # agencies
 
@@ -174,7 +157,7 @@ class Hub:
         ('Weather', 43)
         >>> hub.close()
         """
-        return self._run(agencies.create, name)
+        return self._catalogue.create(name)
 
     def agencies(self) -> list[Agency]:
         """All of them, the newest first.
@@ -185,7 +168,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        return self._run(agencies.listed)
+        return self._catalogue.agencies()
 
     @kinds.checked
     def agency(self, id: str) -> Agency:
@@ -198,7 +181,7 @@ class Hub:
         'Weather'
         >>> hub.close()
         """
-        return self._run(agencies.get, id)
+        return self._catalogue.agency(id)
 
     @kinds.checked(digest=kinds.Kind("a digest in hex", _is_ascii))
     def agency_of_secret(self, digest: str) -> str | None:
@@ -212,7 +195,7 @@ class Hub:
         True
         >>> hub.close()
         """
-        return self._run(agencies.of_secret, digest)
+        return self._catalogue.of_secret(digest)
 
     @kinds.checked
     def new_secret(self, agency: Agency) -> str:
@@ -228,8 +211,7 @@ class Hub:
         False
         >>> hub.close()
         """
-        _refuse_notebook(agency)
-        return self._run(agencies.new_secret, agency.id)
+        return self._catalogue.new_secret(agency)
 
     @kinds.checked
     def delete_agency(self, agency: Agency) -> None:
@@ -243,9 +225,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        for guest, id in tuple(self._guests.items()):
-            if id == agency.id:
-                guest.close("its agency is deleted")
+        self._guests.end(agency, "its agency is deleted")
         for record in self.threads(agency):
             try:
                 self.delete_thread(agency, record.id)
@@ -253,7 +233,7 @@ class Hub:
                 continue  # somebody was faster
             except Owned as owned:
                 self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
-        self._run(agencies.delete, agency)
+        self._catalogue.forget(agency)
 
     # blueprints
 
@@ -268,10 +248,7 @@ class Hub:
         [('guide', 0)]
         >>> hub.close()
         """
-        if agency.is_notebook:
-            return []
-        kept = self._run(blueprints.listed, agency.id)
-        return blueprints.merged(self.system.blueprints.values(), kept)
+        return self._catalogue.blueprints(agency)
 
     @kinds.checked(changes=kinds.of(Mapping[str, Any]))
     def save_blueprint(self, agency: Agency, changes: Mapping[str, Any]) -> KeptBlueprint:
@@ -289,16 +266,7 @@ class Hub:
         (1, 'Be brief.')
         >>> hub.close()
         """
-        _refuse_notebook(agency)
-
-        def save(connection: sql.Connection, tables: Any) -> KeptBlueprint:
-            agencies.get(connection, tables, agency.id)  # it may be deleted by now
-            static = self.system.blueprints
-            kept = blueprints.save(connection, tables, agency.id, changes, static)
-            self.system.check(kept.blueprint)
-            return kept
-
-        return self._run(save)
+        return self._catalogue.save_blueprint(agency, changes)
 
     @kinds.checked
     def blueprint_versions(self, agency: Agency, name: str) -> list[KeptBlueprint]:
@@ -314,13 +282,7 @@ class Hub:
         [1, 0]
         >>> hub.close()
         """
-        _refuse_notebook(agency)
-        found = self._run(blueprints.versions, agency.id, name)
-        if name in self.system.blueprints:
-            found.append(KeptBlueprint(self.system.blueprints[name]))
-        if not found:
-            raise _no_blueprint(name)
-        return found
+        return self._catalogue.versions(agency, name)
 
     @kinds.checked
     def delete_blueprint(self, agency: Agency, name: str) -> None:
@@ -337,15 +299,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        self._run(blueprints.delete, agency.id, name)
-
-    def _blueprint(self, agency: Agency, name: str) -> Blueprint:
-        _refuse_notebook(agency)
-        kept = self._run(blueprints.find, agency.id, name)
-        found = self.system.blueprints.get(name) if kept is None else kept.blueprint
-        if found is None:
-            raise _no_blueprint(name)
-        return found
+        self._catalogue.delete_blueprint(agency, name)
 
     @kinds.checked
     def agent(self, agency: Agency, type: str) -> Agent:
@@ -361,7 +315,8 @@ class Hub:
         'guide'
         >>> hub.close()
         """
-        return self.system.agent(self._blueprint(agency, type), self._values(agency))
+        blueprint = self._catalogue.blueprint(agency, type)
+        return self.system.agent(blueprint, self._catalogue.values(agency))
 
     # threads
 
@@ -391,18 +346,19 @@ class Hub:
         'registered'
         >>> hub.close()
         """
-        if schedule_run is not None and self._find(agency, schedule_run) is not None:
+        if schedule_run is not None and self._threads.find(agency, schedule_run) is not None:
             return self.thread(agency, schedule_run)  # a kill came before it was told of
         record = ThreadRecord(
             id=schedule_run or uuid.uuid4().hex,
             agency_id=agency.id,
             created_at=datetime.now(UTC),
-            blueprint=self._blueprint(self.agency(agency.id), type),  # it may be deleted by now
+            # The agency may be deleted by now.
+            blueprint=self._catalogue.blueprint(self.agency(agency.id), type),
             request=dict(request),
             variables=dict(variables),
             schedule_run=schedule_run,
         )
-        return self._created(agency, record)
+        return self._threads.create(agency, record)
 
     @kinds.checked(name=kinds.of(str), request=kinds.of(Mapping[str, str]))
     def named_thread(
@@ -425,16 +381,16 @@ class Hub:
         """
         id = self.signed(f"{agency.id}\n{name}").hex()[:32]
         with self._naming:  # of two who name it first, one makes it
-            record = self._find(agency, id)
+            record = self._threads.find(agency, id)
             if record is None:
                 record = ThreadRecord(
                     id=id,
                     agency_id=agency.id,
                     created_at=datetime.now(UTC),
-                    blueprint=self._blueprint(agency, type),
+                    blueprint=self._catalogue.blueprint(agency, type),
                     request=dict(request),
                 )
-                return self._created(agency, record)
+                return self._threads.create(agency, record)
         if record.type != type:
             raise ConfigurationError(
                 f"The thread {name!r:.110} is of the kind {record.type!r}, not {type!r:.110}; "
@@ -452,15 +408,7 @@ class Hub:
         (32, True)
         >>> hub.close()
         """
-        if self._key is None:
-            self._key = self._run(variables.key_of_hub)
-        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
-
-    def _created(self, agency: Agency, record: ThreadRecord) -> Thread:
-        self._agent(agency, record)  # what cannot be one is refused before anything is made
-        mine = self.store.scoped(agency)
-        mine.create_conversation(metadata=record.metadata(), id=record.id)
-        return self.thread(agency, record.id)
+        return self._catalogue.signed(text)
 
     @kinds.checked
     def threads(self, agency: Agency) -> list[ThreadRecord]:
@@ -541,17 +489,6 @@ class Hub:
         ]
         return sorted(found, key=lambda each: each[2].at or each[1].created_at)
 
-    def _find(self, agency: Agency, id: str) -> ThreadRecord | None:
-        mine = self.store if agency.is_notebook else self.store.scoped(agency)
-        conversation = mine.find_conversation(id)
-        return None if conversation is None else record_of(agency, conversation)
-
-    def _record(self, agency: Agency, id: str) -> ThreadRecord:
-        record = self._find(agency, id)
-        if record is None:
-            raise missing(id)
-        return record
-
     @kinds.checked
     def thread(self, agency: Agency, id: str) -> Thread:
         """The thread of that ``id`` of the ``agency``, opened here if it is not.
@@ -567,71 +504,12 @@ class Hub:
         True
         >>> hub.close()
         """
-        with self._turn(id):
-            return self._open(agency, id)
-
-    def _turn(self, id: str) -> threading.Lock:
-        with self._lock:
-            return self._turns.setdefault(id, threading.Lock())
-
-    def _open(self, agency: Agency, id: str) -> Thread:
-        """The thread, for whose turn it is."""
-        live = self._live.get(id)
-        if isinstance(live, NotebookThread):
-            if not live.is_gone and live.record.agency_id == agency.id:
-                return live
-            live = None
-        elif live is not None and live.session.resting is not None:
-            live.close("it rests")  # another process may have gone on with it since
-            live = None
-        if live is None or live.is_gone:
-            live = self._opened(self._record(agency, id), agency)
-            with self._lock:
-                if not self._closed:
-                    self._live[id] = live
-            if self._recovers and live.was_cut_off:
-                self._go_on(agency, live)
-                self._stopped(agency, live)
-            if len(self._live) > MOST_OPEN:
-                self._workers.submit(self._let_go)
-            if self._closed:
-                live.close("the hub ends")
-        if self._closed:
-            raise ConfigurationError("This hub is closed; make a new one.")
-        if live.record.agency_id != agency.id:
-            raise missing(id)
-        return live
-
-    def _opened(self, record: ThreadRecord, agency: Agency) -> Thread:
-        if record.in_notebook:
-            raise self.doors.holder(record.id) or NoKernel()
-        files = VirtualFilesystem(
-            scope_of(record.id), [Mount(default=True, storage=self._files, debounce=0)]
-        )
-        session = Session.open(
-            record.id,
-            agent=self._agent(agency, record),
-            store=self.store,
-            scope=agency,
-            filesystem=files,
-            inactivity_timeout=RESTS_AFTER,
-        )
-        session.steering_batch = "wait"  # what is said meanwhile takes no call's turn
-        session.steering_mode = "all"
-        log = EventLog(self.store.database, record.id, session.when_kept, self._events_kept)
-        log.listen(partial(self.figures.hear, agency.id))
-        self._files.follow(log)
-        return Thread(
-            record, session, log, partial(self._stopped, agency), partial(self._name, agency)
-        )
+        return self._threads.get(agency, id)
 
     def _agent(self, agency: Agency, record: ThreadRecord) -> Agent:
-        delegate = partial(self._delegate, agency, record)
-        values = {**self._values(agency), **record.variables}
+        delegate = partial(self._children.delegate, agency, record)
+        values = {**self._catalogue.values(agency), **record.variables}
         return self.system.agent(record.blueprint, values, delegate)
-
-    def _values(self, agency: Agency) -> dict[str, Any]:
-        return resolved(self._run(variables.listed, agency.id), self.environment)
 
     @kinds.checked
     def guest(self, agency: Agency, type: str, limits: Limits) -> Session:
@@ -651,18 +529,8 @@ class Hub:
         >>> hub.close()
         """
         agent = self.agent(agency, type)
-        with self._lock:
-            self._check_runs(limits)
-            session = Session(agent, inactivity_timeout=None)
-            self._guests[session] = agency.id
-        translator = Translator(agent.model.name)
-
-        def hear(event: Event) -> None:
-            for told in translator.translate(event):
-                self.figures.take(told)
-
-        session.subscribe(hear)
-        return session
+        with self._room.take(agency, limits, kept=False) as beginning:
+            return self._guests.begin(agency, agent, beginning)
 
     @kinds.checked
     def check_room(self, agency: Agency, limits: Limits) -> None:
@@ -678,20 +546,34 @@ class Hub:
         >>> hub.check_room(agency, Limits())
         >>> hub.close()
         """
-        self._check_runs(limits)
-        waiting = self._run(standings.count_waiting, agency)
-        if waiting >= limits.approvals:
-            raise TooMany(
-                f"{waiting} threads of this agency wait for people, as many as it may have; answer "
-                "or cancel one, then try again."
-            )
+        self._room.check(agency, limits)
 
-    def _check_runs(self, limits: Limits) -> None:
-        if self.active_runs() >= limits.runs:
-            raise TooMany(
-                f"{limits.runs} runs are active, as many as this hub takes; try again when one has "
-                "ended."
-            )
+    @kinds.checked(limits=kinds.or_none(kinds.of(Limits)))
+    def room(
+        self, agency: Agency, limits: Limits | None, thread: Thread | None = None
+    ) -> AbstractContextManager[Beginning]:
+        """Room for a run of the ``agency`` that is about to begin, as if it had begun.
+
+        It is given back with the context, in which it begins: of the ``thread``, where there is one
+        already. One that runs or waits is only told more, for which there always is room, as there
+        is without ``limits``. Entering raises what :meth:`check_room` raises.
+
+        >>> import sagents_nb as sa
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> from sagents_nb.hub.limits import Limits
+        >>> system = AgentSystem(sa.ScriptedModel(["Sun."])).add_agent(Blueprint("guide", "Be it."))
+        >>> hub = Hub(system, "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> with hub.room(agency, Limits(runs=1), thread):
+        ...     thread.invoke([sa.Message.user("How is the weather?")])["status"]
+        'running'
+        >>> hub.close()
+        """
+        if thread is None:
+            return self._room.take(agency, limits)
+        is_at_work = thread.status in ("running", "paused")
+        return self._room.take(agency, None if is_at_work else limits, thread.record.id)
 
     def active_runs(self) -> int:
         """How many threads run now, here, and guests there are.
@@ -702,8 +584,10 @@ class Hub:
         0
         >>> hub.close()
         """
-        guests = sum(each.status != "closed" for each in tuple(self._guests))
-        return guests + sum(each.session.status == "running" for each in tuple(self._live.values()))
+        return len(self._active())
+
+    def _active(self) -> set[str]:
+        return self._guests.active() | self._threads.active()
 
     @kinds.checked(variables=kinds.of(Mapping[str, Any]))
     def set_variables(self, agency: Agency, thread: Thread, variables: Mapping[str, Any]) -> None:
@@ -718,17 +602,7 @@ class Hub:
         {'city': 'Oslo'}
         >>> hub.close()
         """
-        if thread.record.in_notebook:
-            raise ConfigurationError(
-                "The agent of this thread is a notebook's; say there what its tools are told, as "
-                "tool_context."
-            )
-        with self._turn(thread.record.id):
-            both = {**thread.record.variables, **variables}
-            record = msgspec.structs.replace(thread.record, variables=both)
-            agent = self._agent(agency, record)
-            self._write(agency, thread, record)
-            thread.replace_agent(record, agent)
+        self._threads.set_variables(agency, thread, variables)
 
     @kinds.checked(since=kinds.whole(0))
     def events(self, agency: Agency, id: str, since: int = 0) -> list[ThreadEvent]:
@@ -744,7 +618,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        self._record(agency, id)
+        self._threads.record(agency, id)
         return self._run(event_log.read, id, since)
 
     @kinds.checked
@@ -763,18 +637,10 @@ class Hub:
         []
         >>> hub.close()
         """
-        with self._turn(id):
-            if self._record(agency, id).in_notebook:
-                self._withdraw(id)
-                return
-            thread = self._open(agency, id)
-            self.cancel(agency, thread)
-            for path in thread.session.files.list():
-                thread.session.files.delete(path)
-            thread.close("deleted")
-            with self._lock:
-                self._live.pop(id, None)
-            self.store.scoped(agency).delete_conversation(id)
+        if self._threads.record(agency, id).in_notebook:
+            self._notebooks.withdraw(agency, id)
+        else:
+            self._threads.delete(agency, id, partial(self.cancel, agency))
 
     # conversations of notebooks
 
@@ -799,33 +665,7 @@ class Hub:
         >>> session.close()
         >>> hub.close()
         """
-        if session.options.store is not self.store or session.scope is not None:
-            raise ConfigurationError(
-                f"{session.id!r:.110} is not kept where this hub looks; start it with that store, "
-                "and without a scope."
-            )
-        if not is_id(session.id):
-            raise ConfigurationError(
-                f"{session.id!r:.110} can be no address; choose a name of 1 to 100 letters, "
-                "digits, _ and -."
-            )
-        id = session.id
-        with self._turn(id):
-            live = self._live.get(id)
-            if live is not None:
-                if live.session is session and not live.is_gone:
-                    return live
-                live.close("it is shown anew")
-            shown = self._run(notebooks.show, notebook, id)
-            log = EventLog(self.store.database, id, session.when_kept, self._events_kept)
-            thread = NotebookThread(shown, session, log)
-            with self._lock:
-                if not self._closed:
-                    self._live[id] = thread
-            if self._closed:
-                thread.close("the hub ends")
-                raise ConfigurationError("This hub is closed; make a new one.")
-            return thread
+        return self._notebooks.show(notebook, session)
 
     @kinds.checked
     def kept(self, agency: Agency, id: str) -> KeptThread:
@@ -845,21 +685,7 @@ class Hub:
         'Hello!'
         >>> hub.close()
         """
-        record = self._record(agency, id)
-        if not record.in_notebook:
-            raise missing(id)
-        return KeptThread(self.store, record)
-
-    def _withdraw(self, id: str) -> None:
-        """Show a conversation of a notebook no more; for whose turn it is."""
-        live = self._live.get(id)
-        if live is None and (owned := self.doors.holder(id)) is not None:
-            raise owned
-        self._run(notebooks.withdraw, id)
-        with self._lock:
-            self._live.pop(id, None)
-        if live is not None:
-            live.close("it is shown no more")
+        return self._notebooks.kept(agency, id)
 
     # variables
 
@@ -880,9 +706,7 @@ class Hub:
         ['city']
         >>> hub.close()
         """
-        _refuse_notebook(agency)
-        variables.check(changes, self.environment)
-        self._run(variables.save, agency.id, changes)
+        self._catalogue.save_variables(agency, changes)
 
     @kinds.checked
     def variables(self, agency: Agency) -> list[str]:
@@ -895,7 +719,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        return list(self._run(variables.listed, agency.id))
+        return self._catalogue.variables(agency)
 
     @kinds.checked
     def delete_variable(self, agency: Agency, name: str) -> None:
@@ -912,7 +736,7 @@ class Hub:
         []
         >>> hub.close()
         """
-        self._run(variables.delete, agency.id, name)
+        self._catalogue.delete_variable(agency, name)
 
     # sub-agents
 
@@ -929,9 +753,7 @@ class Hub:
         'canceled'
         >>> hub.close()
         """
-        for link in links_of(thread.session.state.interrupt):
-            with suppress(NotFound):
-                self.cancel_thread(agency, link.child_id)
+        self._children.cancel(agency, thread)
         thread.cancel()
 
     @kinds.checked
@@ -954,58 +776,28 @@ class Hub:
         except Owned as owned:
             self.doors.ask(owned, "POST", f"{thread_path(agency.id, id)}/cancel")
 
-    def _delegate(self, agency: Agency, parent: ThreadRecord, task: Task) -> tuple[str, str]:
-        """Have the child of a task begin, if it has not; gives its id and its token's digest."""
-        key = f"task {task.id}"
-        if task.child is not None:
-            child = self.thread(agency, self._child_of(agency, parent, task.child))
-            if not child.has_accepted(key):  # each report has a token of its own
-                self._keep(agency, child, parent=_reporting_to(parent))
-        else:
-            if self._find(agency, task.id) is not None:  # it was made before a crash
-                child = self.thread(agency, task.id)
-            else:
-                record = ThreadRecord(
-                    id=task.id,
-                    agency_id=agency.id,
-                    created_at=datetime.now(UTC),
-                    blueprint=task.blueprint or self._blueprint(agency, task.type),
-                    request=parent.request,
-                    variables=parent.variables,
-                    parent=_reporting_to(parent),
-                )
-                child = self._created(agency, record)
-            teller = self.thread(agency, parent.id)
-            if task.id not in teller.children:
-                spawned = {"childThreadId": task.id, "toolCallId": task.tool_call_id}
-                teller.tell([(SPAWNED, spawned)])
-        child.invoke([Message.user(task.description)], idempotency_key=key)
-        assert child.record.parent is not None
-        return child.record.id, digest_of(child.record.parent["token"])
-
-    def _child_of(self, agency: Agency, parent: ThreadRecord, named: str) -> str:
-        """The id of a child, which may be named by its number."""
-        children = self.thread(agency, parent.id).children
-        if named.isascii() and named.isdigit() and 1 <= int(named[:9]) <= len(children):
-            return children[int(named[:9]) - 1]
-        if named in children:
-            return named
-        raise NotFound(
-            f"There is no sub-agent {named!r:.110}; there are {len(children)}, by their numbers."
-        )
+    # what follows
 
     def _stopped(self, agency: Agency, thread: Thread) -> None:
         """A thread has ended, or waits: on the runtime loop."""
         parent = thread.record.parent
+        if thread.record.attempts:
+            self._later(self._recovery.got_on, agency, thread)
+        if parent is not None and thread.status != "paused":
+            self._later(self._children.give, agency, thread, parent)
+        if thread.record.schedule_run is not None:
+            self._later(self.scheduler.ended, agency, thread)
+        if links_of(thread.session.state.interrupt):
+            self._later(self._children.settle, agency, thread.record.id)
+
+    def _named(self, agency: Agency, thread: Thread, title: str) -> None:
+        """What a thread is about is known: on the runtime loop."""
+        self._later(partial(self._threads.keep, agency, thread, title=title))
+
+    def _later(self, work: Callable[..., None], *args: Any) -> None:
+        """Have it done by somebody who may wait for the store."""
         with suppress(RuntimeError):  # the hub ends: it is done where it is opened again
-            if thread.record.attempts:
-                self._workers.submit(self._forget_attempts, agency, thread)
-            if parent is not None and thread.status != "paused":
-                self._workers.submit(self._reports.give, agency, thread, parent)
-            if thread.record.schedule_run is not None:
-                self._workers.submit(self.scheduler.ended, agency, thread)
-            if links_of(thread.session.state.interrupt):
-                self._workers.submit(self._reports.settle, agency, thread.record.id)
+            self._workers.submit(work, *args)
 
     # after an end of the process
 
@@ -1014,8 +806,8 @@ class Hub:
 
         That is done at the start of the hub, and what another process has is left alone: when that
         one has ended, and somebody asks here for a thread of it, it is gone on with then. After
-        :data:`MOST_ATTEMPTS` a run is left to people: it is paused. What may have run, and nobody
-        knows, waits for people at once.
+        :data:`~sagents_nb.hub.recovery.MOST_ATTEMPTS` a run is left to people: it is paused. What
+        may have run, and nobody knows, waits for people at once.
 
         >>> from sagents_nb.hub import AgentSystem, Hub
         >>> hub = Hub(AgentSystem("demo"), "sqlite://")
@@ -1023,63 +815,7 @@ class Hub:
         0
         >>> hub.close()
         """
-        count = 0
-        self._recovers = True
-        for agency in self.agencies():
-            for id in self._run(agencies.cut_off, agency):
-                try:
-                    thread = self.thread(agency, id)
-                    if not thread.went_on:  # of what a crash cut off nothing may have been told
-                        self._go_on(agency, thread)
-                    count += thread.went_on
-                    self._stopped(agency, thread)
-                except Owned:
-                    continue  # it is at work elsewhere
-                except SagentsError as error:
-                    logger.warning("Thread %s could not be gone on with: %s", id, error)
-        line("hub.recovered", runs=count)
-        return count
-
-    def _go_on(self, agency: Agency, thread: Thread) -> None:
-        attempts = thread.record.attempts
-        if attempts < MOST_ATTEMPTS:
-            self._keep(agency, thread, attempts=attempts + 1)
-            thread.go_on()
-
-    def _let_go(self) -> None:
-        """Forget threads that rest: they are read anew when somebody asks for them."""
-        for id, live in tuple(self._live.items()):
-            if live.session.resting is not None:
-                with self._turn(id):
-                    if live.session.resting is not None and self._live.get(id) is live:
-                        del self._live[id]
-                        live.close("it rests")
-
-    def _forget_attempts(self, agency: Agency, thread: Thread) -> None:
-        self._keep(agency, thread, attempts=0)
-
-    def _name(self, agency: Agency, thread: Thread, title: str) -> None:
-        """What a thread is about is known: on the runtime loop."""
-        with suppress(RuntimeError):  # the hub ends
-            self._workers.submit(self._keep, agency, thread, title=title)
-
-    def _keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:
-        # It may have been deleted meanwhile, or another process may have it.
-        with self._keeping, suppress(NotFound, StaleOwner):
-            thread.record = msgspec.structs.replace(thread.record, **changes)
-            named = {"title": changes["title"]} if "title" in changes else {}
-            self._write(agency, thread, thread.record, **named)
-
-    def _write(self, agency: Agency, thread: Thread, record: ThreadRecord, **named: Any) -> None:
-        """Keep a ``record`` of a ``thread``; raises StaleOwner where another process has it."""
-        owner, changes = owner_of(agency), {"metadata": record.metadata(), **named}
-
-        def write(connection: sql.Connection) -> None:
-            thread.log.check(connection)
-            tables = self.store.database.tables
-            conversations.update(connection, tables, owner, record.id, changes)
-
-        self.store.database.run(write, about=record.id)
+        return self._recovery.recover(self.agencies())
 
     def close(self) -> None:
         """Stop what runs and let go of everything; what is kept goes on where it is opened again.
@@ -1088,37 +824,16 @@ class Hub:
         >>> Hub(AgentSystem("demo"), "sqlite://").close()
         """
         self.scheduler.stop()  # it would say of what begins now that it failed
-        with self._lock:
-            live, self._live, self._closed = list(self._live.values()), {}, True
+        live = self._threads.end()
         self.doors.close()
-        self._reports.stop()
+        self._children.stop()
         self._workers.shutdown(cancel_futures=True)
-        for thread in live:
-            thread.close("the hub ends")
-        self._files.close()
+        self._threads.close(live)
         if self._own:
             self.store.close()
-
-
-def _refuse_notebook(agency: Agency) -> None:
-    """Raise ConfigurationError for an agency in which nothing begins but in its notebook."""
-    if agency.is_notebook:
-        raise ConfigurationError(
-            f"What {agency.name!r:.110} has begins in that notebook; choose another agency."
-        )
 
 
 def _size_of(path: Path) -> int:
     """Bytes of an SQLite file, with what is not copied to it yet."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(file.stat().st_size for file in files if file.exists())
-
-
-def _no_blueprint(name: str) -> NotFound:
-    return NotFound(
-        f"This agency has no blueprint {name!r:.110}; its list of blueprints names them."
-    )
-
-
-def _reporting_to(parent: ThreadRecord) -> dict[str, str]:
-    return {"threadId": parent.id, "token": secrets.token_urlsafe(32)}

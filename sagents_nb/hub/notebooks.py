@@ -14,7 +14,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..agent import Agent
-from ..errors import AgentError, NotFound
+from ..errors import ConfigurationError, NotFound
 from ..models.base import ChatModel
 from ..panel.publisher import publisher_of
 from ..session import Session
@@ -24,24 +24,17 @@ from ..store import conversations as rows
 from ..store.database.schema import Tables
 from ..store.scope import owner_of
 from . import agencies
-from .agencies import NOTEBOOK
+from .agencies import NOTEBOOK, Agency
+from .doors import Doors
 from .event_log import last_run
+from .open_threads import OpenThreads
+from .records import HUB, ThreadRecord, is_id, missing, record_of
 from .standings import Standing
-from .threads import HUB, ThreadRecord, record_of
+from .threads import NotebookThread, Thread
 from .vocabulary import STATUSES, chats
 
 NO_KERNEL = "kernel"
 """Why a run stands still that no kernel has: it goes on in one, and nowhere else."""
-
-
-class NoKernel(AgentError):
-    """A conversation of a notebook is to do something, and no kernel serves it."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "No kernel serves this conversation now, so it can only be read; open its notebook and "
-            "say %agent serve there."
-        )
 
 
 def show(connection: sql.Connection, tables: Tables, notebook: str, id: str) -> ThreadRecord:
@@ -74,6 +67,58 @@ def as_left(standing: Standing) -> Standing:
     if standing.status not in ("running", "paused"):
         return standing
     return Standing(status="paused", at=standing.at, reason=NO_KERNEL)
+
+
+class Notebooks:
+    """The conversations of notebooks among ``threads``, whose kernels have ``doors``."""
+
+    def __init__(self, store: ConversationStore, threads: OpenThreads, doors: Doors) -> None:
+        self._store = store
+        self._threads = threads
+        self._doors = doors
+
+    def show(self, notebook: str, session: Session) -> Thread:
+        """Have a session of this process be a thread of the agency of that notebook."""
+        if session.options.store is not self._store or session.scope is not None:
+            raise ConfigurationError(
+                f"{session.id!r:.110} is not kept where this hub looks; start it with that store, "
+                "and without a scope."
+            )
+        if not is_id(session.id):
+            raise ConfigurationError(
+                f"{session.id!r:.110} can be no address; choose a name of 1 to 100 letters, "
+                "digits, _ and -."
+            )
+        id = session.id
+        with self._threads.turn(id):
+            live = self._threads.live(id)
+            if live is not None:
+                if live.session is session and not live.is_gone:
+                    return live
+                live.close("it is shown anew")
+            shown = self._store.database.query(show, notebook, id)
+            thread = NotebookThread(shown, session, self._threads.log_of(session))
+            self._threads.put(id, thread)
+            return thread
+
+    def kept(self, agency: Agency, id: str) -> KeptThread:
+        """What there is to be read of one that no kernel serves; raises NotFound."""
+        record = self._threads.record(agency, id)
+        if not record.in_notebook:
+            raise missing(id)
+        return KeptThread(self._store, record)
+
+    def withdraw(self, agency: Agency, id: str) -> None:
+        """Show one no more; raises NotFound, and Owned where another kernel shows it."""
+        with self._threads.turn(id):
+            self._threads.record(agency, id)
+            live = self._threads.live(id)
+            if live is None and (owned := self._doors.holder(id)) is not None:
+                raise owned
+            self._store.database.query(withdraw, id)
+            self._threads.take(id)
+            if live is not None:
+                live.close("it is shown no more")
 
 
 class KeptThread:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +16,7 @@ from ..text import logger_of
 from . import schedules
 from .agencies import Agency
 from .blueprints import KeptBlueprint
+from .limits import Beginning, Limits
 from .operations import Figures, line
 from .schedules import KeptSchedule, Schedule, ScheduleRun
 from .threads import Thread
@@ -39,6 +41,11 @@ class Host(Protocol):
     def thread(self, agency: Agency, id: str) -> Thread:
         """The thread of that id, open."""
 
+    def room(
+        self, agency: Agency, limits: Limits | None, thread: Thread | None = None
+    ) -> AbstractContextManager[Beginning]:
+        """Room for a run that is about to begin."""
+
     def create_thread(self, agency: Agency, type: str, *, schedule_run: str | None) -> Thread:
         """The thread of that run of a schedule, made if it is not there."""
 
@@ -61,8 +68,7 @@ class Scheduler:
         self._beginning = threading.RLock()  # what is begun twice at once is told its input once
 
     def _run(self, query: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        database = self._hub.store.database
-        return database.run(lambda connection: query(connection, database.tables, *args, **kwargs))
+        return self._hub.store.database.query(query, *args, **kwargs)
 
     # what there is
 
@@ -195,11 +201,12 @@ class Scheduler:
         """
         return self._run(schedules.last_runs, agency.id)
 
-    @kinds.checked
-    def trigger(self, agency: Agency, id: str) -> ScheduleRun:
+    @kinds.checked(limits=kinds.or_none(kinds.of(Limits)))
+    def trigger(self, agency: Agency, id: str, limits: Limits | None = None) -> ScheduleRun:
         """Begin the schedule ``id`` of the ``agency`` now, whatever runs, and is due.
 
-        Raises :class:`~sagents_nb.errors.NotFound`.
+        Raises :class:`~sagents_nb.errors.NotFound`, and :class:`~sagents_nb.hub.limits.TooMany`
+        where the ``limits`` leave no room for it.
 
         >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
         >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
@@ -211,8 +218,10 @@ class Scheduler:
         >>> hub.close()
         """
         kept = self._run(schedules.get, agency.id, id)
-        run = self._run(schedules.begin, kept, datetime.now(UTC), overlaps=True)
-        self._begin(kept, run)
+        with self._hub.room(agency, limits) as beginning:
+            run = self._run(schedules.begin, kept, datetime.now(UTC), overlaps=True)
+            beginning.thread_id = run.id
+            self._begin(kept, run)
         return self._run(schedules.run_of, run.id)
 
     # by itself
@@ -286,7 +295,9 @@ class Scheduler:
                 thread = self._hub.create_thread(agency, schedule.agent_type, schedule_run=run.id)
                 self._run(schedules.change_run, run.id, thread_id=thread.record.id, attempts=1)
                 if thread.status == "registered":
-                    thread.invoke([Message.user(schedule.input)] if schedule.input.strip() else [])
+                    said = [Message.user(schedule.input)] if schedule.input.strip() else []
+                    with self._hub.room(agency, None, thread):
+                        thread.invoke(said)
         except Owned as error:  # another process begins it
             logger.info("Run %s of a schedule is not begun here: %s", run.id, error)
         except SagentsError as error:

@@ -116,13 +116,17 @@ def waiting(
     return [(conversation_of(row[:5]), _standing(row)) for row in rows]
 
 
-def count_waiting(connection: sql.Connection, tables: Tables, agency: Agency | None = None) -> int:
-    """How many threads wait for people, of that agency or of all."""
+def count_waiting(connection: sql.Connection, tables: Tables) -> int:
+    """How many threads of all agencies wait for people."""
+    t = tables.hub_standings
+    return connection.scalar(sql.select(sql.func.count()).select_from(t).where(_waits(t))) or 0
+
+
+def waiting_ids(connection: sql.Connection, tables: Tables, agency: Agency) -> set[str]:
+    """The ids of the threads of an agency that wait for people."""
     t, c = tables.hub_standings, tables.conversations
-    query = sql.select(sql.func.count()).select_from(t).where(_waits(t))
-    if agency is not None:
-        query = query.join(c, c.c.id == t.c.conversation_id).where(is_of(tables, agency))
-    return connection.scalar(query) or 0
+    query = sql.select(t.c.conversation_id).join(c, c.c.id == t.c.conversation_id)
+    return set(connection.scalars(query.where(_waits(t), is_of(tables, agency))))
 
 
 def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:

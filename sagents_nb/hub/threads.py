@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,10 +12,9 @@ import msgspec
 from .. import kinds
 from ..agent import Agent
 from ..errors import (
+    AgentError,
     Busy,
     ConfigurationError,
-    InvalidDecision,
-    NotFound,
     NotRunning,
     SagentsError,
 )
@@ -31,16 +28,16 @@ from ..events import (
     ToolExecutionEnd,
 )
 from ..files.entry import FileEntry
-from ..interrupts import ActionRequest, Approve, Decision, Edit, Interrupt, Reject, Respond
-from ..loop.open_calls import DOUBT_ANSWERS, doubtful_calls
+from ..interrupts import Decision, Interrupt, Respond
 from ..messages import DECISION, Message, ToolResult
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Run, Session
-from ..store.conversations import Conversation
-from .agencies import NOTEBOOK, Agency, digest_of
-from .blueprints import Blueprint, blueprint_of
+from .agencies import digest_of
+from .approvals import decisions_on
 from .event_log import EventLog
+from .records import ThreadRecord
+from .standings import PEOPLE
 from .sub_agents import links_of
 from .vocabulary import (
     AGENT_ERROR,
@@ -61,18 +58,11 @@ from .vocabulary import (
     status_of,
 )
 
-HUB = "hub"
-"""In the metadata of a conversation: that it is a thread, and of what kind."""
-
 IDEMPOTENCY_KEY = "idempotency_key"
 
 MOST_TITLE = 80
 """Characters of a first message that are the title of its thread."""
 
-IN_NOTEBOOK = Blueprint("notebook", "What this agent is, its notebook says.")
-"""Stands for the kind of an agent that a kernel has; no agent is made of it."""
-
-_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _ROLES = ("user", "system")
 _MESSAGES = kinds.Kind(
     "a list of messages",
@@ -80,101 +70,18 @@ _MESSAGES = kinds.Kind(
 )
 
 
-def is_id(text: str) -> bool:
-    """Whether it can stand in an address: 1 to 100 letters, digits, _ and -."""
-    return _ID.fullmatch(text) is not None
-
-
 class NothingWaits(NotRunning):
     """Nobody is asked anything."""
 
 
-class ThreadRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a thread without opening it.
+class NoKernel(AgentError):
+    """A conversation of a notebook is to do something, and no kernel serves it."""
 
-    ``blueprint`` is the one it was made with: what is changed in it later is for later threads.
-    ``request`` says where the request came from that made it, and ``variables`` what its tools are
-    told. ``parent`` is the thread that waits for its report, and the token that it reports with.
-    ``attempts`` counts how often it was gone on with since the process ended last, without an end;
-    ``schedule_run`` is the run of a schedule that it does. ``title`` is what it is about: by
-    default how the first message begins. ``in_notebook`` are conversations of a notebook: a kernel
-    has their sessions and agents, and no hub opens them.
-    """
-
-    id: str
-    agency_id: str
-    created_at: datetime
-    blueprint: Blueprint
-    request: dict[str, str] = {}
-    variables: dict[str, Any] = {}
-    parent: dict[str, str] | None = None
-    attempts: int = 0
-    schedule_run: str | None = None
-    title: str = ""
-    in_notebook: bool = False
-
-    @property
-    def type(self) -> str:
-        """Of which kind its agent is: the name of its blueprint."""
-        return self.blueprint.name
-
-    def metadata(self) -> dict[str, Any]:
-        """As its conversation keeps it."""
-        if self.in_notebook:
-            return {HUB: {NOTEBOOK: self.agency_id}}
-        kept = {"blueprint": to_data(self.blueprint), "request": self.request}
-        if self.parent is not None:
-            kept["parent"] = self.parent
-        if self.attempts:
-            kept["attempts"] = self.attempts
-        if self.schedule_run is not None:
-            kept["schedule_run"] = self.schedule_run
-        return {HUB: {**kept, "variables": self.variables}}
-
-    def view(self) -> dict[str, Any]:
-        """As its clients see it."""
-        seen: dict[str, Any] = {
-            "id": self.id,
-            "createdAt": self.created_at.isoformat(),
-            "request": self.request,
-            "agentType": self.type,
-            "agencyId": self.agency_id,
-        }
-        return seen if self.parent is None else {**seen, "parent": self.parent}
-
-
-def record_of(agency: Agency, conversation: Conversation) -> ThreadRecord | None:
-    """What a conversation says of its thread, None where it is no thread, or damaged."""
-    kept = conversation.metadata.get(HUB)
-    if not isinstance(kept, dict):
-        return None
-    if agency.is_notebook:
-        if kept.get(NOTEBOOK) != agency.id:
-            return None
-        return ThreadRecord(
-            id=conversation.id,
-            agency_id=agency.id,
-            created_at=conversation.created_at,
-            blueprint=IN_NOTEBOOK,
-            title=conversation.title or conversation.id,
-            in_notebook=True,
+    def __init__(self) -> None:
+        super().__init__(
+            "No kernel serves this conversation now, so it can only be read; open its notebook and "
+            "say %agent serve there."
         )
-    try:
-        blueprint = blueprint_of(kept["blueprint"])
-    except (ConfigurationError, TypeError, KeyError):
-        return None
-    return ThreadRecord(
-        id=conversation.id,
-        agency_id=agency.id,
-        created_at=conversation.created_at,
-        blueprint=blueprint,
-        request=kept.get("request") or {},
-        variables=kept.get("variables") or {},
-        parent=kept.get("parent"),
-        attempts=kept.get("attempts") or 0,
-        schedule_run=kept.get("schedule_run"),
-        title=conversation.title or "",
-    )
 
 
 class Thread:
@@ -231,6 +138,11 @@ class Thread:
     def status(self) -> str:
         """One of "registered", "running", "paused", "completed", "error" and "canceled"."""
         return status_of(self.session.resting or self.session.status, self.log.status)
+
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether somebody is asked, and nobody has answered yet."""
+        return self.status == "paused" and reason_of(self._waiting) == PEOPLE
 
     @property
     def is_gone(self) -> bool:
@@ -404,7 +316,7 @@ class Thread:
             waiting = self.session.interrupt if self.status == "paused" else None
             if waiting is None or reason_of(waiting) != "hitl" or not waiting.action_requests:
                 raise NothingWaits("Nothing waits for an approval; its state says what it does.")
-            decisions = _decisions(waiting, approved, edits, answers, names)
+            decisions = decisions_on(waiting, approved, edits, answers, names)
             shown = {request.tool_call_id: request.digest for request in waiting.action_requests}
             self.decide(
                 decisions,
@@ -634,64 +546,6 @@ class NotebookThread(Thread):
         self.log.wait()
 
 
-def _decisions(
-    waiting: Interrupt,
-    approved: bool,
-    edits: Mapping[str, Mapping[str, Any]],
-    answers: Mapping[str, Any],
-    names: Mapping[str, str],
-) -> dict[str, Decision]:
-    reported = {link.request.tool_call_id for link in links_of(waiting)}  # of which threads tell
-    requests = {
-        r.tool_call_id: r for r in waiting.action_requests if r.tool_call_id not in reported
-    }
-    if strangers := [id for id in (*edits, *answers) if id not in requests]:
-        raise InvalidDecision(
-            f"No call {strangers[0]!r:.110} waits; those that do are {', '.join(requests)}."
-        )
-    for id, name in names.items():
-        if id in requests and name != requests[id].tool_name:
-            raise InvalidDecision(
-                f"The call {id!r:.110} is of {requests[id].tool_name}, not {name!r:.110}; "
-                "a change is of its arguments."
-            )
-    changed = {id for id in requests if id not in answers}
-    if edits and (left_out := [id for id in requests if id in changed - set(edits)]):
-        # Whoever leaves a call out may well mean that it is not to run.
-        raise InvalidDecision(
-            f"The changed calls are to be all that wait; {', '.join(left_out)} is left out."
-        )
-    asking = doubtful_calls(waiting)
-
-    def decision_on(id: str, request: ActionRequest) -> Decision:
-        if id in answers:
-            if "respond" not in request.allowed_decisions:
-                raise InvalidDecision(
-                    f"The call {id!r:.110} of {request.tool_name} asks nothing; "
-                    "approve or reject it."
-                )
-            if id in asking and answers[id] not in DOUBT_ANSWERS:
-                raise _no_answer(id, request, asking)
-            return Respond(answers[id])
-        if ("approve" if approved else "reject") not in request.allowed_decisions:
-            raise _no_answer(id, request, asking)
-        if not approved:
-            return Reject("Rejected.")
-        arguments = edits.get(id, request.arguments)
-        return Approve() if arguments == request.arguments else Edit(dict(arguments))
-
-    return {id: decision_on(id, request) for id, request in requests.items()}
-
-
-def _no_answer(id: str, request: ActionRequest, asking: Collection[str]) -> InvalidDecision:
-    choice = " or ".join(f'"{each}"' for each in DOUBT_ANSWERS) if id in asking else "what it asks"
-    return InvalidDecision(
-        f"The call {id!r:.110} of {request.tool_name} needs an answer; "
-        f"send answers with its id, and {choice}.",
-        tool_call_id=id,
-    )
-
-
 def _checked(messages: Sequence[Message]) -> list[Message]:
     for message in messages:
         if message.role not in _ROLES:
@@ -703,8 +557,3 @@ def _checked(messages: Sequence[Message]) -> list[Message]:
 
 def _text(entry: FileEntry) -> str:
     return entry.text if entry.text is not None else f"[binary, {entry.size} bytes]"
-
-
-def missing(thread_id: str) -> NotFound:
-    """What is said of a thread that is not there, or is another agency's."""
-    return NotFound(f"This agency has no thread {thread_id!r:.110}; its list of agents names them.")

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError, NotFound
 from ..serialization import to_data
 from ..sql import insert_new
 from ..store.database.schema import Tables
-from .threads import is_id
+from .records import is_id
 
 _OF_PROCESS = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 _OF_HUB, _KEY = "", "thread key"  # no agency has that id

@@ -75,8 +75,10 @@ def answer(
     send: Reply,
     fork: Fork = live_fork,
     by: str = "user",
-) -> None:
+) -> bool:
     """Do what the page asks; a request that makes no sense is an error, never an exception.
+
+    Whether that is told: what is at work already was asked for before, and tells by itself.
 
     What it decides is recorded as decided ``by`` that.
 
@@ -89,7 +91,7 @@ def answer(
         if id in answers:
             if (known := answers[id]) is not None:
                 send(known)
-            return
+            return known is not None
         answers[id] = None
         if len(answers) > KEPT_ANSWERS:
             del answers[next(iter(answers))]
@@ -100,6 +102,7 @@ def answer(
     else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
         runtime.loop.run_in_executor(None, _answer, session, request, back, fork, by)
+    return True
 
 
 def _answered(

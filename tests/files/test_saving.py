@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import sagents_nb
+from sagents_nb.errors import StaleOwner
 from sagents_nb.files import (
     FileEntry,
     FileError,
@@ -157,6 +158,32 @@ def test_a_failed_save_is_tried_five_times_more_and_then_waits_for_a_flush() -> 
     desk.storage.broken = lambda what, path: False
     desk.fs.flush()
     assert desk.storage.contents() == {"a": "1"}
+
+
+def test_where_the_files_are_somebody_elses_by_now_nothing_waits_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    desk = Desk()
+    for name in "ab":
+        desk.fs.write(f"/m/{name}", "0")
+        desk.fs.write(f"/m/{name}", "1")
+
+    def taken(what: str, path: str) -> bool:
+        raise StaleOwner("Another process has it; open it again.")
+
+    desk.storage.broken = taken
+    with pytest.raises(StorageFailed, match=r"^Another process has it; open it again\.$"):
+        desk.fs.flush()
+    asked = len(desk.storage.asked)
+    desk.clock.pass_time(1000)
+    desk.fs.flush()
+    with pytest.raises(StorageFailed, match=r"^Another process has it"):
+        desk.fs.write("/m/c", "2")
+    desk.clock.pass_time(1000)
+    assert desk.fs.stats().dirty == 0
+    assert len(desk.storage.asked) <= asked + 1
+    assert desk.storage.contents() == {"a": "0", "b": "0"}
+    assert caplog.text == ""
 
 
 @pytest.mark.spec("S1.8.7")

@@ -131,6 +131,7 @@ def test_nothing_is_kept_of_a_thread_that_another_process_took(
         thread.session.files.write("/late.md", "late")
     with pytest.raises(FileError):
         thread.session.files.delete("/a.md")
+    assert thread.session.files.stats().dirty == 0  # it is not tried again for ever
     assert heard == []
     taken.close()
     store.close()
@@ -202,7 +203,7 @@ def test_changes_of_variables_at_once_are_all_kept(stored_world: World) -> None:
 def test_a_thread_that_rested_knows_what_was_done_with_it_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.hub.RESTS_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.open_threads.RESTS_AFTER", 0.05)
     path = tmp_path / "hub.db"
     with a_hub(path, {"guide": ["one", "never"]}) as hub, a_hub(path, {"guide": ["two"]}) as other:
         agency, _ = hub.create_agency()

@@ -10,7 +10,7 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.errors import ConfigurationError, NotFound
 from sagents_nb.hub import Agency, Hub, Thread
-from sagents_nb.hub.notebooks import NoKernel
+from sagents_nb.hub.threads import NoKernel
 from tests.hub.world import World, data_of, is_dense, rest
 from tests.talking import PATIENCE, agent_of, call, until
 

@@ -10,11 +10,11 @@ import pytest
 
 from sagents_nb import Message, ScriptedModel, Usage
 from sagents_nb.hub import AgentSystem, Blueprint, Hub
-from sagents_nb.hub.limits import Limits
 from sagents_nb.hub.standings import Standing
 from sagents_nb.hub.threads import Thread
 from sagents_nb.hub.web import agency_routes
 from sagents_nb.hub.web.call import Call
+from sagents_nb.hub.web.settings import Settings
 from tests.talking import call, until
 
 
@@ -55,7 +55,7 @@ def told(hub: Hub, agency: Any, text: str, status: str) -> Thread:
 
 def asked(hub: Hub, handle: Any) -> Any:
     """What the function of a route answers."""
-    return handle(Call(hub=hub, limits=Limits(), parameters={}, query={}, headers={}, client=""))
+    return handle(Call(hub, Settings(token=""), {}, codes=None, query={}, headers={}, client=""))
 
 
 def test_a_thread_that_nobody_spoke_to_has_no_standing(hub: Hub) -> None:

@@ -454,7 +454,7 @@ def _encoded(told: Told) -> bytes:
     try:
         return _encoder.encode(told)
     except UnicodeEncodeError:  # half a character, as models send them
-        return encoded(msgspec.to_builtins(told))
+        return encoded(told)
 
 
 class History:

@@ -20,6 +20,7 @@ from ...foreign_messages import messages_from
 from ...interrupts import ActionRequest, Decision, Reject, Respond
 from ...messages import Message, TextDelta, Usage
 from ...result import RunResult
+from ...serialization import encoded
 from ...session import Session
 
 DONE = b"data: [DONE]\n\n"
@@ -197,4 +198,4 @@ def _reason(status: str) -> str:
 
 
 def _event(data: dict[str, Any]) -> bytes:
-    return b"data: " + msgspec.json.encode(data) + b"\n\n"
+    return b"data: " + encoded(data) + b"\n\n"

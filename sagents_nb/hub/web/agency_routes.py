@@ -9,8 +9,9 @@ import msgspec
 from ...errors import SagentsError
 from ..agencies import Agency
 from ..blueprints import KeptBlueprint
+from ..records import ThreadRecord
 from ..standings import Standing
-from ..threads import ThreadRecord
+from ..threads import Thread
 from .agent_routes import invoke_thread
 from .bodies import (
     AgenciesReply,
@@ -165,21 +166,28 @@ def usage(call: Call) -> UsageReply:
 def create_thread(call: Call) -> ThreadReply:
     """A new one, which may be invoked at once."""
     body, agency = call.body, call.agency
-    if body.input is not None:
-        call.check_room()
-    thread = call.hub.create_thread(
-        agency, body.agent_type, request=call.origin, variables=body.vars
-    )
     said = body.input
     if isinstance(said, str):
         said = Invocation(messages=[ChatMessage(content=said)])
-    if said is not None:
+    if said is None:
+        thread = _created(call)
+        return _thread(thread.record, Standing(status=thread.status))
+    with call.room() as beginning:
+        thread = _created(call)
+        beginning.thread_id = thread.record.id
         try:
             invoke_thread(call, agency, thread, said)
         except SagentsError:
             call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
             raise
     return _thread(thread.record, Standing(status=thread.status))
+
+
+def _created(call: Call) -> Thread:
+    body = call.body
+    return call.hub.create_thread(
+        call.agency, body.agent_type, request=call.origin, variables=body.vars
+    )
 
 
 def _thread(

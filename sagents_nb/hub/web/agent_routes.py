@@ -6,8 +6,7 @@ from ...errors import ConfigurationError, StaleApproval
 from ...files.paths import normalize
 from ...messages import Message
 from ..agencies import Agency
-from ..notebooks import NoKernel
-from ..threads import Thread
+from ..threads import NoKernel, Thread
 from .bodies import EventsReply, Invocation, OkReply, RunReply, StateReply
 from .call import Call
 
@@ -15,9 +14,8 @@ from .call import Call
 def invoke(call: Call) -> RunReply:
     """Say something to it."""
     thread = call.thread
-    if thread.status not in ("running", "paused"):
-        call.check_room()
-    return invoke_thread(call, call.agency, thread, call.body)
+    with call.room(thread):
+        return invoke_thread(call, call.agency, thread, call.body)
 
 
 def invoke_thread(call: Call, agency: Agency, thread: Thread, said: Invocation) -> RunReply:

@@ -27,9 +27,7 @@ from ..once_kept import OnceKept
 from ..threads import Thread
 from ..vocabulary import reason_of
 from .call import Call
-
-HEARTBEAT = 15.0
-"""Seconds without an event after which a stream says that it is alive."""
+from .sse import ALIVE, HEARTBEAT
 
 MOST_BYTES = 8_000_000
 """What waits for a client that reads slowly, before it is let go."""
@@ -178,7 +176,7 @@ class AgentRun:
             try:
                 await asyncio.wait_for(woken.wait(), HEARTBEAT)
             except TimeoutError:
-                yield b": alive\n\n"
+                yield ALIVE
 
 
 def run(call: Call) -> AgentRun:
@@ -192,14 +190,13 @@ def run(call: Call) -> AgentRun:
         asked.thread_id,
         request=call.origin,
     )
-    if thread.status not in ("running", "paused"):
-        call.check_room()
-    begun = AgentRun(thread, asked)
-    try:
-        begun.begin()
-    except BaseException:
-        begun.close()
-        if thread.status == "registered" and not thread.session.messages:
-            call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
-        raise
-    return begun
+    with call.room(thread):
+        begun = AgentRun(thread, asked)
+        try:
+            begun.begin()
+        except BaseException:
+            begun.close()
+            if thread.status == "registered" and not thread.session.messages:
+                call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
+            raise
+        return begun

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import secrets
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ...errors import (
@@ -31,19 +28,20 @@ from ...errors import (
     StoreError,
 )
 from ...files import FileError
+from ...serialization import encoded
 from ...text import logger_of
 from ..agencies import NameTaken
 from ..dialects.openai_chat import Completion
 from ..doors import Door, NoDoor
 from ..hub import Hub
 from ..limits import TooMany
-from ..notebooks import NoKernel
-from ..threads import Thread
+from ..threads import NoKernel, Thread
 from .access import Access
 from .agent_routes import since_of
 from .agui_routes import AgentRun
 from .bodies import body_of
 from .call import Call, problem
+from .codes import Codes, WrongCode
 from .feed import Channel, Feed, Told
 from .forwarding import forwarded, joined
 from .guard import (
@@ -55,15 +53,15 @@ from .guard import (
     Receive,
     Scope,
     Send,
-    Settings,
     TooLarge,
     deny,
 )
-from .openapi import document
-from .pages import asset, page
 from .patience import Patience
-from .routes import Match, Route
+from .route import Route
+from .routes import Match
+from .settings import Settings
 from .sse import frame_of, streamed
+from .standstill import in_time
 from .stream import Frame, KeptStream, Stream
 
 if TYPE_CHECKING:
@@ -81,9 +79,8 @@ WORKERS = 16
 STALLED_SECONDS = 30.0
 """Without progress after which a client is let go of."""
 
-CODE_SECONDS = 60.0
-
 _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
+    (WrongCode, 401),
     (NotFound, 404),
     (NameTaken, 409),
     (StaleApproval, 409),
@@ -100,26 +97,6 @@ _STATUSES: tuple[tuple[type[BaseException], int], ...] = (
 )
 
 
-class Codes:
-    """Codes that stand for the token, for an address: each once, and for a minute."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token
-        self._until: dict[str, float] = {}
-
-    def new(self) -> str:
-        """A further one."""
-        # Of hexadecimal digits: where it is said, nothing takes it for a key and masks it.
-        code = secrets.token_hex(24)
-        self._until[code] = time.monotonic() + CODE_SECONDS
-        return code
-
-    def exchanged(self, code: str) -> str | None:
-        """The token, if the code is one of these, and stands for it still."""
-        until = self._until.pop(code, 0.0)
-        return self._token if time.monotonic() < until else None
-
-
 class App:
     """Answers what the guard let through; ``codes`` may be exchanged for the token."""
 
@@ -128,7 +105,11 @@ class App:
         self.settings = settings
         self.codes = codes
         self.draining = False
+        self._ended = False
+        self._answering: set[asyncio.Task[Any]] = set()
         self._workers = ThreadPoolExecutor(WORKERS, "sagents-hub")
+        # As many as may listen: what is heard of another process may be for one who does.
+        self._forwarding = ThreadPoolExecutor(settings.limits.sockets, "sagents-forwarding")
         self._sockets: Counter[str] = Counter()
         self._tools: ToolServers | None = None
         self._channels: dict[Thread, Channel] = {}
@@ -145,6 +126,39 @@ class App:
         if scope["type"] == "websocket":
             await self._socket(WebSocket(scope, receive, self._patience.sends(send)), found)
             return
+        answering = asyncio.current_task()
+        assert answering is not None
+        self._answering.add(answering)
+        has_begun = False
+        patient = self._patience.sends(send)
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await patient(message)
+
+        try:
+            await self._answered(scope, receive, sending, found)
+        except asyncio.CancelledError:
+            if not self._ended:
+                raise
+            if has_begun:
+                last = {"type": "http.response.body", "body": b"", "more_body": False}
+                with contextlib.suppress(Exception):  # it was to have more
+                    await patient(last)
+            else:
+                await _ending(scope["path"])(scope, receive, patient)
+        finally:
+            self._answering.discard(answering)
+
+    def end(self) -> None:
+        """Let go of who still waits for an answer, or for more of one."""
+        self._ended = True
+        for answering in self._answering:
+            answering.cancel()
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, found: Match) -> None:
+        assert found.route is not None
         request = Request(scope, receive)
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -156,7 +170,7 @@ class App:
             except Exception as error:  # one request must not end the others
                 response = _failure(error, scope["path"])
             with contextlib.suppress(ClientDisconnect, TimeoutError):
-                await response(scope, receive, self._patience.sends(send))
+                await response(scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -164,41 +178,26 @@ class App:
         await receive()
         if self._tools is not None:
             await self._tools.end()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._workers, self._forwarding):
+            threads.shutdown(wait=False, cancel_futures=True)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _work(self, function: Any, *args: Any) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._workers, partial(function, *args))
+        working = loop.run_in_executor(self._workers, partial(function, *args))
+        return await in_time(working, self.hub.store.database)
 
     async def _answer(
         self, request: Request, found: Match, route: Route, stack: contextlib.AsyncExitStack
     ) -> Response | Exchange:
         """What is answered; ``stack`` is left once it is."""
-        if route.kind == "page":
-            if route.path == "/":
-                text, policy = page(behind_jupyter=self.settings.behind_jupyter)
-                return Response(text, media_type="text/html", headers=policy)
-            content, kind = asset(route.path.rpartition("/")[2])
-            return Response(content, media_type=kind)
-        if self.draining and (route.method != "GET" or route.path == "/healthz"):
-            return _error(route.path, 503, "This hub is about to end; try again in a moment.")
-        if route.path == "/healthz":
-            return JSONResponse({"ok": True})
-        if route.path == "/openapi.json":
-            return JSONResponse(document())
+        if self.draining and (route.method != "GET" or route.tells_whether_ready):
+            return _ending(route.path)
         if route.kind == "mcp":
             return await self._exchange(request, found, stack)
         body = None
         if route.body is not None:
             body = body_of(await request.body(), route.body)
-        if route.path == "/auth/exchange":
-            token = self.codes.exchanged(body.code) if self.codes and body else None
-            if token is None:
-                return _error(
-                    route.path, 401, "That code is used or too old; start the hub's page again."
-                )
-            return JSONResponse({"token": token})
         call = self._call(request, found, body)
         accepts = "text/event-stream" in call.headers.get("accept", "")
         if route.tells is not None and accepts and request.method == "GET":
@@ -213,12 +212,14 @@ class App:
             run: AgentRun = await self._work(route.handle, call)
             stack.callback(run.close)
             return StreamingResponse(run.chunks(), media_type="text/event-stream")
-        reply = await self._work(route.handle, call)
+        reply = route.handle(call) if route.at_once else await self._work(route.handle, call)
+        if isinstance(reply, Response):
+            return reply
         if isinstance(reply, str):
             return Response(reply, media_type=route.media)
         if isinstance(reply, Completion):
             return await self._completed(reply, request, streamed=call.body.stream)
-        return Response(msgspec.json.encode(reply), route.status, media_type="application/json")
+        return Response(encoded(reply), route.status, media_type="application/json")
 
     async def _exchange(
         self, request: Request, found: Match, stack: contextlib.AsyncExitStack
@@ -273,7 +274,7 @@ class App:
     async def _elsewhere(self, request: Request, owned: Owned) -> Response:
         try:
             door = await self._door(owned, request.scope)
-            return await forwarded(request, await request.body(), door)
+            return await forwarded(request, await request.body(), door, self._forwarding)
         except Exception as error:
             return _failure(error, request.url.path)
 
@@ -295,13 +296,14 @@ class App:
             return _error(request.url.path, 422, str(error))
         finally:
             self._workers.submit(completion.close)
-        return Response(msgspec.json.encode(reply), media_type="application/json")
+        return Response(encoded(reply), media_type="application/json")
 
     def _call(self, request: Request | WebSocket, found: Match, body: Any = None) -> Call:
         return Call(
             self.hub,
-            self.settings.limits,
+            self.settings,
             found.parameters,
+            codes=self.codes,
             query=dict(request.query_params),
             headers={name.lower(): value for name, value in request.headers.items()},
             client=request.client.host if request.client else "",
@@ -403,7 +405,7 @@ async def _while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
 
 def _stream_of(call: Call, loop: asyncio.AbstractEventLoop) -> Stream | KeptStream:
     try:
-        return Stream(call.thread, loop, call.check_room)
+        return Stream(call.thread, loop, partial(call.room, call.thread))
     except NoKernel:
         kept = call.hub.kept(call.agency, call.parameters["thread"])
         return KeptStream(kept.snapshot())
@@ -436,7 +438,7 @@ async def _tell(socket: WebSocket, feed: Feed) -> None:
 async def _close(socket: WebSocket, failed: BaseException | None) -> None:
     if isinstance(failed, WebSocketDisconnect):
         return
-    if failed is not None:
+    if failed is not None and not isinstance(failed, TimeoutError):  # else it read too slowly
         logger.error("A socket failed", exc_info=failed)
     with contextlib.suppress(RuntimeError, WebSocketDisconnect):
         if failed is None:
@@ -459,11 +461,15 @@ def _frame_of_message(frame: Frame) -> bytes:
     return frame_of(frame.data, frame.kind, frame.seq)
 
 
-def _error(path: str, status: int, sentence: str) -> JSONResponse:
-    return JSONResponse(problem(path, sentence), status)
+def _error(path: str, status: int, sentence: str) -> Response:
+    return Response(encoded(problem(path, sentence)), status, media_type="application/json")
 
 
-def _failure(error: Exception, path: str) -> JSONResponse:
+def _ending(path: str) -> Response:
+    return _error(path, 503, "This hub is about to end; try again in a moment.")
+
+
+def _failure(error: Exception, path: str) -> Response:
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return _error(path, status, str(error))

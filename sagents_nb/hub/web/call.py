@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
 from ..agencies import Agency
 from ..hub import Hub
-from ..limits import Limits
+from ..limits import Beginning, Limits
 from ..threads import Thread
+from .codes import Codes
 from .forwarding import OF_A_PAGE
+from .settings import Settings
 
 
 def problem(path: str, sentence: str) -> dict[str, Any]:
@@ -26,15 +29,17 @@ def problem(path: str, sentence: str) -> dict[str, Any]:
 class Call:
     """One request; ``body`` is the struct of its route.
 
+    ``codes`` may be exchanged for the token, where there are any.
     ``owner`` is the id of the agency whose secret it shows, None where it is the hub's token.
     """
 
     def __init__(
         self,
         hub: Hub,
-        limits: Limits,
+        settings: Settings,
         parameters: Mapping[str, str],
         *,
+        codes: Codes | None,
         query: Mapping[str, str],
         headers: Mapping[str, str],
         client: str,
@@ -42,13 +47,19 @@ class Call:
         body: Any = None,
     ) -> None:
         self.hub = hub
-        self.limits = limits
+        self.settings = settings
         self.parameters = parameters
+        self.codes = codes
         self.query = query
         self.headers = headers
         self.client = client
         self.owner = owner
         self.body = body
+
+    @property
+    def limits(self) -> Limits:
+        """How much may be under way at once."""
+        return self.settings.limits
 
     @cached_property
     def agency(self) -> Agency:
@@ -79,6 +90,9 @@ class Call:
         """Whether a page sent it: what it approves has to be what it showed."""
         return "origin" in self.headers or OF_A_PAGE in self.headers
 
-    def check_room(self) -> None:
-        """Raise :class:`~sagents_nb.hub.limits.TooMany` where no further run may begin."""
-        self.hub.check_room(self.agency, self.limits)
+    def room(self, thread: Thread | None = None) -> AbstractContextManager[Beginning]:
+        """Room for a run that is about to begin, of ``thread`` where there is one.
+
+        Raises :class:`~sagents_nb.hub.limits.TooMany` where there is none.
+        """
+        return self.hub.room(self.agency, self.limits, thread)

@@ -14,9 +14,7 @@ from ...serialization import encoded
 from ..event_log import ThreadEvent
 from ..threads import Thread
 from ..vocabulary import DELTA
-
-MOST_WAITING = 256
-"""Events that wait for a reader; who is further behind is given what is kept, without deltas."""
+from .patience import MOST_WAITING
 
 
 class Told(NamedTuple):
@@ -95,7 +93,8 @@ class Feed:
     """The events of a thread after number ``since``, each once and in order, then what follows.
 
     What follows comes by ``channel``, and ``read`` gives those that are kept after a number, up to
-    ``until`` that is where what waits begins. :meth:`end` lets go of it.
+    ``until`` that is where what waits begins. Who is so far behind that more would wait for it than
+    may is given what is kept, without deltas. :meth:`end` lets go of it.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import Executor
 from functools import partial
 
 from starlette.requests import Request
@@ -14,7 +15,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from ..doors import Door, Unreachable
+from ..doors import Door, Unreachable, is_stream
 
 OF_A_PAGE = "x-sagents-page"
 """A header of what was forwarded: a page sent it, so that it approves only what it showed."""
@@ -23,19 +24,30 @@ _PASSED_ON = (
     *("content-type", "accept", "last-event-id", "user-agent", "x-request-id"),
     *("mcp-protocol-version", "mcp-method", "mcp-name"),
 )
-_SECONDS = 30.0
+SOCKET_SECONDS = 8.0
+"""That a process has for taking a socket."""
+
 _PIECE = 65_536
 
 
-async def forwarded(request: Request, body: bytes, door: Door) -> Response:
-    """The answer of that process; a stream is passed on as it comes."""
+async def forwarded(request: Request, body: bytes, door: Door, threads: Executor) -> Response:
+    """The answer of that process; a stream is passed on as it comes.
+
+    ``threads`` wait for it: as many as there are requests, since each of these may be a stream.
+    Raises :class:`~sagents_nb.hub.doors.Unreachable`.
+    """
+    loop = asyncio.get_running_loop()
     headers = _headers(request.headers)
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    answer = await asyncio.to_thread(door.ask, request.method, target, headers, body)
+    asking = partial(door.ask, request.method, target, headers, body)
+    answer = await loop.run_in_executor(threads, asking)
     kind = answer.getheader("content-type", "application/json")
-    if kind.startswith("text/event-stream"):
-        return StreamingResponse(_pieces(answer), answer.status, media_type=kind)
-    content = await asyncio.to_thread(answer.read)
+    if is_stream(answer):
+        return StreamingResponse(_pieces(answer, threads), answer.status, media_type=kind)
+    try:
+        content = await loop.run_in_executor(threads, answer.read)
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable() from error
     return Response(content, answer.status, media_type=kind)
 
 
@@ -46,9 +58,10 @@ def _headers(given: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-async def _pieces(answer: http.client.HTTPResponse) -> AsyncIterator[bytes]:
+async def _pieces(answer: http.client.HTTPResponse, threads: Executor) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
     try:
-        while piece := await asyncio.to_thread(answer.read1, _PIECE):
+        while piece := await loop.run_in_executor(threads, answer.read1, _PIECE):
             yield piece
     except (OSError, http.client.HTTPException):
         return  # it is cut off: the client comes again
@@ -68,7 +81,7 @@ async def joined(socket: WebSocket, door: Door, subprotocol: str | None) -> None
             address,
             additional_headers=headers,
             subprotocols=protocols,  # type: ignore[arg-type]
-            open_timeout=_SECONDS,
+            open_timeout=SOCKET_SECONDS,
             max_size=None,
             proxy=None,
         )

@@ -15,16 +15,18 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import msgspec
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket
 
-from ...errors import SagentsError
+from ...errors import SagentsError, StoreError
 from ..agencies import digest_of, missing
 from ..hub import Hub
-from ..limits import Limits
 from .call import problem
-from .routes import Match, Needs, match
+from .route import Needs
+from .routes import Match, match
+from .secret_watch import SecretWatch
+from .settings import Settings
+from .standstill import in_time
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -45,9 +47,6 @@ OWNER = "sagents.owner"
 SECRET = "sagents.secret"
 """In the same: the digest of that secret."""
 
-RECHECKED_AFTER = 5.0
-"""Seconds after which a secret is looked at again, of a request that is not over."""
-
 FORWARDED = "sagents.forwarded"
 """In the same: another hub sent it on, which had looked at who may."""
 
@@ -60,23 +59,6 @@ _HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-store"),
 ]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may use a hub: ``token`` is the digest of its token.
-
-    ``hosts`` are names by which it may be called besides those of this machine, with the port where
-    it is not that of the protocol. ``origins`` are those of pages elsewhere that may use it, such
-    as "https://example.org"; by default only its own may. One ``behind_jupyter`` listens in a
-    folder of the person who runs Jupyter: that has looked at who asks, and at its own name, and
-    may have TLS where the hub has none.
-    """
-
-    token: str
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
-    behind_jupyter: bool = False
-    limits: Limits = Limits()
 
 
 class Refusal(NamedTuple):
@@ -98,6 +80,7 @@ class Guard:
         self.app = app
         self.hub = hub
         self.settings = settings
+        self._secrets = SecretWatch(lambda digest: hub.agency_of_secret(digest) is not None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take one request, or the server's own beginning and end."""
@@ -143,15 +126,21 @@ class Guard:
     ) -> None:
         """Answer as long as that secret is an agency's: another one ends what it had opened."""
         working = asyncio.ensure_future(self.app(scope, receive, send))
+        is_over = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            working.cancel()
+
         try:
-            while not (await asyncio.wait({working}, timeout=RECHECKED_AFTER))[0]:
-                if await asyncio.to_thread(self.hub.agency_of_secret, digest) is None:
-                    working.cancel()
-                    await asyncio.wait({working})
-                    if scope["type"] == "websocket":
-                        with contextlib.suppress(RuntimeError):
-                            await send({"type": "websocket.close", "code": 1008})
-                    return
+            with self._secrets.watched(digest, end):
+                await asyncio.wait({working})
+            if is_over:
+                if scope["type"] == "websocket":
+                    with contextlib.suppress(RuntimeError):
+                        await send({"type": "websocket.close", "code": 1008})
+                return
             await working
         finally:
             working.cancel()
@@ -233,7 +222,11 @@ class Guard:
         if inside or secrets.compare_digest(digest, self.settings.token):
             return None  # what was shown to Jupyter, such as its own token, says nothing here
         # Of an agency, then: whatever is not its own is not there for it.
-        owner = await asyncio.to_thread(self.hub.agency_of_secret, digest)
+        asking = asyncio.ensure_future(asyncio.to_thread(self.hub.agency_of_secret, digest))
+        try:
+            owner = await in_time(asking, self.hub.store.database)
+        except StoreError as error:
+            return Refusal(503, str(error))
         if owner is None or (found.route is not None and needs is Needs.HUB):
             return Refusal(
                 401,

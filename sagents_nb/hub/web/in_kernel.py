@@ -14,9 +14,10 @@ from .. import agencies
 from ..agencies import Agency, digest_of
 from ..hub import Hub
 from ..system import AgentSystem
-from .app import App, Codes
-from .guard import Settings
+from .app import App
+from .codes import Codes
 from .serving import Server, listening_socket
+from .settings import Settings
 
 _HOST = "127.0.0.1"
 

@@ -58,7 +58,7 @@ from ..dialects.mcp import (
     tool_of,
     waits_text,
 )
-from ..doors import NoDoor
+from ..doors import NoDoor, Unreachable
 from ..hub import Hub
 from ..threads import Thread
 from ..vocabulary import reason_of
@@ -265,18 +265,26 @@ class ToolServer:
         else:  # what was said is said already; nobody else can have written the state
             asked = ToolArguments(thread_id=json.loads(parameters.request_state)["thread_id"])
         if asked.thread_id is None:
-            call.check_room()
-            thread = hub.create_thread(agency, name, request=call.origin)
-        else:
-            thread = hub.thread(agency, asked.thread_id)
-            if thread.record.type != name:
-                raise ConfigurationError(
-                    f"The thread {asked.thread_id!r:.110} is of the agent {thread.record.type!r}; "
-                    "go on with it by the tool of that name."
-                )
-            if asked.message and thread.status not in ("running", "paused"):
-                call.check_room()
-        read = partial(hub.events, agency, thread.record.id)
+            with call.room() as beginning:
+                thread = hub.create_thread(agency, name, request=call.origin)
+                beginning.thread_id = thread.record.id
+                return self._turn(call, thread, asked, loop)
+        thread = hub.thread(agency, asked.thread_id)
+        if thread.record.type != name:
+            raise ConfigurationError(
+                f"The thread {asked.thread_id!r:.110} is of the agent {thread.record.type!r}; "
+                "go on with it by the tool of that name."
+            )
+        if not asked.message:
+            return self._turn(call, thread, asked, loop)
+        with call.room(thread):
+            return self._turn(call, thread, asked, loop)
+
+    def _turn(
+        self, call: Call, thread: Thread, asked: ToolArguments, loop: asyncio.AbstractEventLoop
+    ) -> Turn:
+        """What is heard of a thread from now on, to which that is said."""
+        read = partial(self._hub.events, call.agency, thread.record.id)
         following = Feed.alone(thread, thread.log.last, read)
         turn = Turn(thread, asyncio.run_coroutine_threadsafe(following, loop).result())
         try:
@@ -294,7 +302,8 @@ class ToolServer:
         door = await self._work(self._hub.doors.of, owned.owner)
         if door is None:
             raise NoDoor(owned)
-
+        if not await self._work(door.answers):  # else nothing says when it does
+            raise Unreachable
         await self._work(importlib.import_module, "jsonschema")  # a second, for the client here
         session, request_id = context.session, context.request_id
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from .bodies import ChatErrorReply, ErrorReply
-from .routes import ROUTES, Needs, Route
+from .route import Needs, Route
 
 _REF = "#/components/schemas/{name}"
 
@@ -29,9 +29,9 @@ _WORDS = {
 
 
 @functools.cache
-def document() -> dict[str, Any]:
-    """The whole document; sockets are in none, OpenAPI has no word for them."""
-    routes = [route for route in ROUTES if route.kind == "http"]
+def document(table: tuple[Route, ...]) -> dict[str, Any]:
+    """Of that table; sockets are in none, OpenAPI has no word for them."""
+    routes = [route for route in table if route.kind == "http"]
     types = [kind for route in routes for kind in (route.body, route.reply) if kind is not None]
     _, schemas = msgspec.json.schema_components(
         [*types, ErrorReply, ChatErrorReply], ref_template=_REF

@@ -7,6 +7,9 @@ from typing import Any
 
 from .guard import Send
 
+MOST_WAITING = 256
+"""Events or messages that wait for one client; who is further behind does without some."""
+
 
 class Patience:
     """Waits for nobody who reads nothing for ``seconds``.

@@ -7,17 +7,24 @@ this table.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Literal, NamedTuple
-
-import msgspec
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple
 
 from ...errors import ConfigurationError
 from ..dialects.agui import RunAgentInput
 from ..dialects.openai_chat import ChatModels, ChatReply, ChatRequest
-from ..threads import is_id
-from . import agency_routes, agent_routes, agui_routes, chat_routes, hub_routes, schedule_routes
+from ..records import is_id
+from . import (
+    agency_routes,
+    agent_routes,
+    agui_routes,
+    chat_routes,
+    hub_routes,
+    openapi,
+    pages,
+    schedule_routes,
+)
 from .bodies import (
     AgenciesReply,
     Approval,
@@ -51,66 +58,40 @@ from .bodies import (
     Variables,
     VariablesReply,
 )
-from .call import Call
-from .pages import ASSETS
-
-
-class Needs(Enum):
-    """Whose token a route takes."""
-
-    NOTHING = "nothing"
-    HUB = "the hub's"
-    AGENCY = "the hub's or the agency's"
-    ANY = "the hub's or any agency's"
-
-
-Kind = Literal["http", "websocket", "page", "mcp"]
-
-
-class Route(NamedTuple):
-    """One row; ``handle`` is called in a thread with a :class:`Call`, and gives the ``reply``.
-
-    That is sent as JSON, or it is text of another ``media`` type.
-
-    What ``tells`` of a thread says it in the words of its events or of a panel, as it happens: over
-    a socket, or as an event stream to who accepts one; to others what ``handle`` gives, or the
-    first message of a panel. One that ``streams`` is told so always, and gives what has
-    :meth:`chunks` and is closed. The kind "mcp" is JSON-RPC,
-    for which OpenAPI has no word.
-    """
-
-    method: str
-    path: str
-    needs: Needs
-    summary: str
-    handle: Callable[[Call], Any] | None = None
-    body: type[msgspec.Struct] | None = None
-    reply: type[msgspec.Struct] | None = None
-    status: int = 200
-    errors: tuple[int, ...] = ()
-    kind: Kind = "http"
-    tells: Literal["events", "panel"] | None = None
-    streams: bool = False
-    media: str = "application/json"
-
-    @property
-    def parameters(self) -> list[str]:
-        """The names in its path."""
-        return re.findall(r"{(\w+)}", self.path)
-
+from .route import Needs, Route
 
 A, T = "/agency/{agency}", "/agency/{agency}/agent/{thread}"
 S = "/agency/{agency}/schedules/{schedule}"
 _NOT_THERE = (404,)
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/", Needs.NOTHING, "What this is, for people.", kind="page"),
-    *(
-        Route("GET", f"/assets/{name}", Needs.NOTHING, "A file of that page.", kind="page")
-        for name in ASSETS
+    Route(
+        *("GET", "/", Needs.NOTHING, "What this is, for people."),
+        hub_routes.page,
+        kind="page",
+        at_once=True,
     ),
-    Route("GET", "/healthz", Needs.NOTHING, "Whether it takes new work.", reply=OkReply),
-    Route("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
+    *(
+        Route(
+            *("GET", f"/assets/{name}", Needs.NOTHING, "A file of that page."),
+            partial(hub_routes.asset, name),
+            kind="page",
+            at_once=True,
+        )
+        for name in pages.ASSETS
+    ),
+    Route(
+        *("GET", "/healthz", Needs.NOTHING, "Whether it takes new work."),
+        hub_routes.health,
+        reply=OkReply,
+        at_once=True,
+        tells_whether_ready=True,
+    ),
+    Route(
+        *("GET", "/openapi.json", Needs.HUB, "This table as an OpenAPI document."),
+        lambda call: openapi.document(ROUTES),
+        at_once=True,
+    ),
     Route(
         *("GET", "/metrics", Needs.HUB, "Figures for Prometheus."),
         hub_routes.metrics,
@@ -118,9 +99,11 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(
         *("POST", "/auth/exchange", Needs.NOTHING, "The token for the code of the address."),
+        hub_routes.exchange_code,
         body=CodeExchange,
         reply=TokenReply,
         errors=(401,),
+        at_once=True,
     ),
     Route(
         *("GET", "/plugins", Needs.ANY, "What blueprints can be made of, and by which tags."),

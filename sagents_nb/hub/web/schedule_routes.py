@@ -92,8 +92,8 @@ def delete_schedule(call: Call) -> OkReply:
 
 def trigger_schedule(call: Call) -> ScheduleRunReply:
     """It begins now."""
-    call.check_room()
-    return _run(call.hub.scheduler.trigger(call.agency, call.parameters["schedule"]))
+    id = call.parameters["schedule"]
+    return _run(call.hub.scheduler.trigger(call.agency, id, call.limits))
 
 
 def schedule_runs(call: Call) -> ScheduleRunsReply:

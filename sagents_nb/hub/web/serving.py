@@ -28,8 +28,9 @@ from ..hub import Hub
 from ..limits import Limits
 from ..operations import LineFormat, line
 from ..system import AgentSystem
-from .app import App, Codes, guarded
-from .guard import Settings
+from .app import App, guarded
+from .codes import Codes
+from .settings import Settings
 
 PORT = 8765
 DRAIN_SECONDS = 5.0
@@ -202,6 +203,11 @@ class Server(uvicorn.Server):
         """Listen."""
         await super().startup(sockets)
         self._begun()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End what clients still listen to: uvicorn would wait, and call that an error."""
+        self._app.end()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end, or end now."""

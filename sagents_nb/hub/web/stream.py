@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,16 +20,17 @@ from starlette.websockets import WebSocket
 from ... import kinds
 from ...errors import ConfigurationError, SagentsError
 from ...panel.publisher import publisher_of
-from ...panel.requests import answer
+from ...panel.requests import Reply, answer
 from ...runtime.thread import runtime
+from ...serialization import encoded
 from ...session import Session
 from ..event_log import ThreadEvent
 from ..once_kept import OnceKept
 from ..threads import Thread
+from .patience import MOST_WAITING
 
-MOST_WAITING = 256
 MOST_BYTES = 1_000_000
-"""What waits for a page that reads slowly; beyond either it is given a snapshot once it reads."""
+"""What waits for a page that reads slowly; beyond it, or too many, it is given a snapshot."""
 
 _MADE_ANEW = ("events", "snapshot")
 _BEGINS = ("send", "retry")
@@ -46,16 +48,20 @@ class Frame(NamedTuple):
 class Stream:
     """One page that looks at ``thread``, on the ``loop`` of the server.
 
-    ``check`` raises where no further run may begin. It is made, and ended, in a thread: whatever
-    asks the runtime's loop may have to wait for a tool, and the server must not.
+    ``room`` is taken by a run that is about to begin; entering it raises where there is none. It is
+    made, and ended, in a thread: whatever asks the runtime's loop may have to wait for a tool, and
+    the server must not.
     """
 
     def __init__(
-        self, thread: Thread, loop: asyncio.AbstractEventLoop, check: Callable[[], None]
+        self,
+        thread: Thread,
+        loop: asyncio.AbstractEventLoop,
+        room: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self._thread = thread
         self._loop = loop
-        self._check = check
+        self._room = room
         self._waiting: deque[Frame] = deque()
         self._bytes = 0
         self._behind = False
@@ -79,7 +85,7 @@ class Stream:
 
     def _tell(self, message: dict[str, Any]) -> None:
         """On the runtime's loop: a message is read at once, since it may change afterwards."""
-        data = msgspec.json.encode(message)
+        data = encoded(message)
         take = partial(self._take, Frame(message.get("type", ""), message.get("seq"), data))
         self._once_kept.tell(partial(self._loop.call_soon_threadsafe, take))
 
@@ -127,28 +133,44 @@ class Stream:
             elif said.get("type") == "hello":
                 have: Any = said.get("have")
                 self.hello(have if kinds.whole(0).fits(have) else 0)
-            elif (refusal := await self._refused(said)) is not None:
-                runtime.post(self._tell, refusal)
+            elif said.get("type") in _BEGINS:
+                await asyncio.to_thread(self._begin, said)
             else:
-                # In a notebook it says who decided: somebody there, or here.
-                how = (_elsewhere, "hub") if self._in_notebook else (_no_fork,)
-                runtime.post(answer, self._thread.session, said, self._tell, *how)
+                runtime.post(self._answer, said, self._tell)
 
     def hello(self, have: int) -> None:
         """Tell what came after the event of that number; 0 is nothing."""
         runtime.post(self._publisher.hello, self._tell, have)
 
-    async def _refused(self, said: dict[str, Any]) -> dict[str, Any] | None:
-        """Why there is no room for what the page asks; None if there is."""
-        is_at_work = self._thread.status in ("running", "paused")
-        if said.get("type") not in _BEGINS or is_at_work:
-            return None
+    def _answer(self, said: dict[str, Any], tell: Reply) -> bool:
+        """On the runtime's loop; whether that is told of it."""
+        # In a notebook it says who decided: somebody there, or here.
+        how = (_elsewhere, "hub") if self._in_notebook else (_no_fork,)
+        return answer(self._thread.session, said, tell, *how)
+
+    def _begin(self, said: dict[str, Any]) -> None:
+        """Do what may begin a run, which has room until that is answered; in a thread."""
+        room = ExitStack()
         try:
-            await asyncio.to_thread(self._check)
+            room.enter_context(self._room())
         except SagentsError as error:
             kind, id = type(error).__name__, said.get("id", "")
-            return {"type": "error", "id": id, "kind": kind, "message": str(error)}
-        return None
+            refusal = {"type": "error", "id": id, "kind": kind, "message": str(error)}
+            runtime.post(self._tell, refusal)
+            return
+
+        def give_back() -> None:  # which may wait for others who look whether there is room
+            self._loop.call_soon_threadsafe(self._loop.run_in_executor, None, room.close)
+
+        def tell(message: dict[str, Any]) -> None:
+            give_back()
+            self._tell(message)
+
+        def begin() -> None:
+            if not self._answer(said, tell):
+                give_back()
+
+        runtime.post(begin)
 
 
 def _no_fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -176,7 +198,7 @@ class KeptStream:
         for message in (self._snapshot, {"type": "closed"}):
             seq = message.get("seq")
             kind = str(message["type"])
-            yield Frame(kind, seq if isinstance(seq, int) else None, msgspec.json.encode(message))
+            yield Frame(kind, seq if isinstance(seq, int) else None, encoded(message))
 
     async def tell(self, socket: WebSocket) -> None:
         """Send it."""

@@ -27,7 +27,7 @@ RENEWED_EVERY = 10.0
 """Seconds between two heartbeats of a store that holds a lease."""
 
 STALE_AFTER = 30.0
-"""Seconds without a heartbeat after which an owner on another machine counts as dead."""
+"""Seconds without a heartbeat after which one counts as dead that is elsewhere, or stopped."""
 
 _SEPARATOR = " "
 
@@ -64,7 +64,7 @@ class Owner(msgspec.Struct, frozen=True):
         return cls(parts[0], int(parts[1]), parts[2], parts[3])
 
     def lives(self) -> bool | None:
-        """Whether the process lives; None where that cannot be told from here."""
+        """Whether the process lives; None where that cannot be told, as of one that is stopped."""
         if self.machine != _machine():
             return None
         if self.pid == os.getpid():
@@ -78,7 +78,10 @@ class Owner(msgspec.Struct, frozen=True):
         except PermissionError:
             pass
         started = started_at(self.pid)
-        return None if started is None else started == self.started
+        if started != self.started:
+            return None if started is None else False
+        # Nobody knows when one that was stopped goes on: its heartbeats say how long it is waited.
+        return None if _is_stopped(self.pid) else True
 
 
 @functools.cache
@@ -93,12 +96,25 @@ def _machine() -> str:
 
 def started_at(pid: int) -> str | None:
     """When the process began, in ticks since boot; "" if it has ended, None if nobody tells."""
+    if (found := _stat(pid)) is None:
+        return None
+    state, *fields = found
+    return "" if state in "ZX" else fields[18]  # a zombie has ended, and waits to be told of
+
+
+def _is_stopped(pid: int) -> bool:
+    """Whether a signal or a debugger has stopped the process."""
+    found = _stat(pid)
+    return found is not None and found[0] in "Tt"
+
+
+def _stat(pid: int) -> list[str] | None:
+    """What the system tells of a process, its state first; None if it does not."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None  # not Linux, or other users' processes are hidden
-    state, *fields = stat.rpartition(")")[2].split()
-    return "" if state in "ZX" else fields[18]  # a zombie has ended, and waits to be told of
+    return stat.rpartition(")")[2].split()
 
 
 @functools.cache

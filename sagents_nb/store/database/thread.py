@@ -150,6 +150,10 @@ class Database:
             raise Busy("Work of the store would wait for itself; use the connection it was given.")
         return self.submit(work, about=about).result()
 
+    def query(self, query: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """:meth:`run` what takes a connection and the tables, and then these arguments."""
+        return self.run(lambda connection: query(connection, self.tables, *args, **kwargs))
+
     def close(self) -> None:
         """Commit what is queued, give up all leases and close; nothing can be submitted after."""
         runtime.refuse_here("Closing the store", "close it from another thread")

@@ -566,16 +566,17 @@ def test_a_run_that_fails_is_told_as_an_error(office: Office, mode: str) -> None
 @pytest.mark.parametrize("mode", ERAS)
 def test_a_call_is_among_the_runs_that_a_hub_takes(tmp_path: Path, mode: str) -> None:
     system = AgentSystem(sa.ScriptedModel([])).add_agent(Blueprint("guide", "Be brief."))
-    with serving(tmp_path / "hub.db", system, limits=Limits(runs=0)) as served:
+    with serving(tmp_path / "hub.db", system, limits=Limits(runs=1)) as served:
         office = Office(served)
 
         async def talk() -> Any:
             async with office.client(mode) as client:
                 return await client.call_tool("guide", {"message": "Hello"})
 
-        result = run(talk())
+        with served.hub.room(office.agency, None):  # another is about to begin
+            result = run(talk())
         assert result.is_error
-        assert "0 runs are active" in result.content[0].text
+        assert "1 runs are active" in result.content[0].text
         assert served.hub.threads(office.agency) == []
 
 

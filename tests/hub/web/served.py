@@ -20,9 +20,11 @@ import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint, Hub, Schedule
 from sagents_nb.hub.agencies import Agency, digest_of
 from sagents_nb.hub.limits import Limits
-from sagents_nb.hub.web.app import App, Codes
-from sagents_nb.hub.web.guard import SUBPROTOCOL, TOKEN_PROTOCOL, Settings
+from sagents_nb.hub.web.app import App
+from sagents_nb.hub.web.codes import Codes
+from sagents_nb.hub.web.guard import SUBPROTOCOL, TOKEN_PROTOCOL
 from sagents_nb.hub.web.serving import Server, listening_socket
+from sagents_nb.hub.web.settings import Settings
 from tests.talking import PATIENCE, call
 
 TOKEN = "the-canary-that-opens-this-hub-and-is-told-to-nobody"

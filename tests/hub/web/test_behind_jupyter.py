@@ -19,8 +19,9 @@ from sagents_nb.errors import ConfigurationError
 from sagents_nb.hub import AgentSystem, Hub
 from sagents_nb.hub.agencies import digest_of
 from sagents_nb.hub.web.app import App
-from sagents_nb.hub.web.guard import Guard, Settings
+from sagents_nb.hub.web.guard import Guard
 from sagents_nb.hub.web.serving import Server, serve_jupyter, socket_file
+from sagents_nb.hub.web.settings import Settings
 from tests.hub.web.served import (
     TOKEN,
     Answer,

@@ -11,7 +11,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from sagents_nb.hub.web.routes import ROUTES, Route
+from sagents_nb.hub.web.route import Route
+from sagents_nb.hub.web.routes import ROUTES
 from tests.hub.web.served import protocol_of
 from tests.hub.web.test_serving import Process
 from tests.talking import PATIENCE

@@ -15,7 +15,8 @@ import httpx2
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from sagents_nb.hub.web.routes import ROUTES, Route
+from sagents_nb.hub.web.route import Route
+from sagents_nb.hub.web.routes import ROUTES
 from tests.hub.web.processes import HubProcess, a_hub_process
 from tests.talking import PATIENCE
 

@@ -52,7 +52,7 @@ ASKED: Any = {"model": "guide", "messages": [{"role": "user", "content": "Hello"
 def test_a_socket_ends_when_its_secret_opens_nothing_any_more(
     served: Served, monkeypatch: pytest.MonkeyPatch, rest: str
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.web.guard.RECHECKED_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.web.secret_watch.RECHECKED_AFTER", 0.05)
     path = served.path(served.thread())
     with (
         served.socket(f"{path}{rest}", token=served.secret) as old,
@@ -68,7 +68,7 @@ def test_a_socket_ends_when_its_secret_opens_nothing_any_more(
 def test_an_event_stream_ends_with_its_secret_too(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.web.guard.RECHECKED_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.web.secret_watch.RECHECKED_AFTER", 0.05)
     path = served.path(served.thread(), "/events")
     accept = {"Accept": "text/event-stream"}
     with (
@@ -155,8 +155,8 @@ def test_a_thread_that_a_dead_process_had_goes_on_where_somebody_asks_for_it(
 def test_a_hub_has_no_more_threads_open_than_are_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sagents_nb.hub.hub.MOST_OPEN", 3)
-    monkeypatch.setattr("sagents_nb.hub.hub.RESTS_AFTER", 0.05)
+    monkeypatch.setattr("sagents_nb.hub.open_threads.MOST_OPEN", 3)
+    monkeypatch.setattr("sagents_nb.hub.open_threads.RESTS_AFTER", 0.05)
     with a_hub(tmp_path / "hub.db", {"guide": ["one"] * 20}) as hub:
         agency, _ = hub.create_agency()
         first = hub.create_thread(agency, "guide")

@@ -203,7 +203,7 @@ def test_a_code_is_exchanged_for_the_token_once_and_within_a_minute(
             answer = client.post("/auth/exchange", json={"code": wrong})
             assert answer.status_code == 401
             assert list(answer.json()) == ["error"]
-        monkeypatch.setattr("sagents_nb.hub.web.app.time", _InAnHour())
+        monkeypatch.setattr("sagents_nb.hub.web.codes.time", _InAnHour())
         assert client.post("/auth/exchange", json={"code": late}).status_code == 401
 
 

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from sagents_nb.hub.web.routes import ROUTES, Route
+from sagents_nb.hub.web.route import Route
+from sagents_nb.hub.web.routes import ROUTES
 from tests.hub.web.kernels import ServingKernel, a_kernel, heard, socket_at
 from tests.hub.web.served import TOKEN, Served, kept, serving
 from tests.talking import PATIENCE, until

@@ -14,7 +14,8 @@ from websockets.exceptions import InvalidStatus
 
 import sagents_nb as sa
 from sagents_nb.hub import Schedule
-from sagents_nb.hub.web.routes import ROUTES, Needs, Route
+from sagents_nb.hub.web.route import Needs, Route
+from sagents_nb.hub.web.routes import ROUTES
 from tests.hub.web.served import LISTED_ORIGIN, Served, kept, serving
 
 MISSING = {"agency": "0" * 16, "thread": "1" * 32, "schedule": "2" * 32, "name": "nothing"}

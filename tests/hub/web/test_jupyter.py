@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from sagents_nb.hub.web.app import Codes
-from sagents_nb.hub.web.routes import ROUTES, Route
+from sagents_nb.hub.web.codes import Codes
+from sagents_nb.hub.web.route import Route
+from sagents_nb.hub.web.routes import ROUTES
 from tests.hub.web.jupyter import (
     BASE,
     JupyterServer,

@@ -12,8 +12,8 @@ import pytest
 from sagents_nb.hub import AgentSystem, Hub
 from sagents_nb.hub.agencies import digest_of
 from sagents_nb.hub.web.app import app
-from sagents_nb.hub.web.guard import Settings
 from sagents_nb.hub.web.pages import ASSETS, page
+from sagents_nb.hub.web.settings import Settings
 
 PAGE, _ = page(behind_jupyter=False)
 

@@ -12,8 +12,10 @@ import pytest
 
 from sagents_nb.errors import ConfigurationError
 from sagents_nb.hub import Hub
-from sagents_nb.hub.web.guard import MATCH, Guard, Settings
-from sagents_nb.hub.web.routes import ROUTES, Needs, Route, check, match
+from sagents_nb.hub.web.guard import MATCH, Guard
+from sagents_nb.hub.web.route import Needs, Route
+from sagents_nb.hub.web.routes import ROUTES, check, match
+from sagents_nb.hub.web.settings import Settings
 from tests.hub.web.served import (
     LISTED_HOST,
     LISTED_ORIGIN,

@@ -247,6 +247,21 @@ def _holding(process: Process) -> tuple[str, str]:
     return f"/agency/{agency}/agent/{thread}", agency
 
 
+def test_an_end_with_clients_that_listen_is_no_error(begin: Any) -> None:
+    process = begin().begun()
+    with process.client() as client:
+        agency = client.post("/agencies").json()["id"]
+        made = client.post(f"/agency/{agency}/agents", json={"agentType": "guide", "input": "hi"})
+        path = f"/agency/{agency}/agent/{made.json()['id']}/events"
+        with client.stream("GET", path, headers={"Accept": "text/event-stream"}) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            process.process.send_signal(signal.SIGTERM)
+            list(lines)  # it has an end, and is not cut off
+    assert process.process.wait(PATIENCE) == 0
+    assert "level=error" not in (process.folder / "log.txt").read_text()
+
+
 def test_a_hub_that_ends_takes_no_new_work_and_lets_runs_end(begin: Any, tmp_path: Path) -> None:
     process = begin().begun()
     path, agency = _holding(process)
