@@ -120,6 +120,7 @@ class Hub:
         self._events_kept = events_kept
         self._files = ThreadFiles(self.store.database.url)
         self._live: dict[str, Thread] = {}
+        self._known: dict[str, Agency] = {}  # those of threads that were opened here
         self._lock = threading.Lock()
         # Of several who open, change or delete one thread at once, each does it alone.
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
@@ -200,6 +201,25 @@ class Hub:
         """
         return self._run(agencies.get, id)
 
+    @kinds.checked
+    def agency_of(self, id: str, thread_id: str) -> Agency:
+        """:meth:`agency`, of one of its threads: of one that is open here nothing is asked.
+
+        Nobody deletes an agency while a thread of it is open.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.agency_of(agency.id, thread.record.id).name
+        'Weather'
+        >>> hub.close()
+        """
+        live, known = self._live.get(thread_id), self._known.get(id)
+        if known is None or live is None or live.is_gone or live.record.agency_id != id:
+            return self.agency(id)
+        return known
+
     @kinds.checked(digest=kinds.Kind("a digest in hex", _is_ascii))
     def agency_of_secret(self, digest: str) -> str | None:
         """The id of the agency that the token of that ``digest`` opens, None if there is none.
@@ -254,6 +274,7 @@ class Hub:
             except Owned as owned:
                 self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
         self._run(agencies.delete, agency)
+        self._known.pop(agency.id, None)
 
     # blueprints
 
@@ -588,7 +609,7 @@ class Hub:
             live = self._opened(self._record(agency, id), agency)
             with self._lock:
                 if not self._closed:
-                    self._live[id] = live
+                    self._live[id], self._known[agency.id] = live, agency
             if self._recovers and live.was_cut_off:
                 self._go_on(agency, live)
                 self._stopped(agency, live)
