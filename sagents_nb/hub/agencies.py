@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import secrets
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
-from ..sql import insert_new
+from ..sql import Prepared, insert_new
 from ..store.conversations import Conversation, conversation_of, selected
 from ..store.database.schema import Tables
 from ..store.scope import owner_of
@@ -99,11 +100,10 @@ def listed(connection: sql.Connection, tables: Tables) -> list[Agency]:
 
 def get(connection: sql.Connection, tables: Tables, id: str) -> Agency:
     """The one of that id."""
-    t = tables.hub_agencies
-    row = connection.execute(sql.select(t).where(t.c.id == id)).first()
-    if row is None:
+    rows = _finding(tables)(connection, {"of": id}).rows
+    if not rows:
         raise missing(id)
-    return Agency(*row)
+    return Agency(*rows[0])
 
 
 def missing(id: str) -> NotFound:
@@ -113,9 +113,21 @@ def missing(id: str) -> NotFound:
 
 def of_secret(connection: sql.Connection, tables: Tables, digest: str) -> str | None:
     """The id of the one that has a secret of that digest, or None."""
+    rows = _opening(tables)(connection, {"digest": digest}).rows
+    return rows[0][0] if rows else None
+
+
+# Both are asked with each request.
+@functools.cache
+def _finding(tables: Tables) -> Prepared:
     t = tables.hub_agencies
-    found: str | None = connection.scalar(sql.select(t.c.id).where(t.c.secret == digest))
-    return found
+    return Prepared(sql.select(t).where(t.c.id == sql.bindparam("of", type_=t.c.id.type)))
+
+
+@functools.cache
+def _opening(tables: Tables) -> Prepared:
+    t = tables.hub_agencies
+    return Prepared(sql.select(t.c.id).where(t.c.secret == sql.bindparam("digest")))
 
 
 def new_secret(connection: sql.Connection, tables: Tables, id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -13,6 +14,7 @@ import sqlalchemy as sql
 
 from ..errors import StaleOwner, StoreError
 from ..runtime.thread import runtime
+from ..sql import Prepared
 from ..store.database import leases
 from ..store.database.schema import Tables
 from ..store.database.thread import Database
@@ -279,17 +281,26 @@ def _read(
 def _insert(
     connection: sql.Connection, tables: Tables, rows: list[dict[str, Any]], events_kept: int
 ) -> int:
-    t, thread_id = tables.hub_events, rows[0]["conversation_id"]
-    mine = t.c.conversation_id == thread_id
-    last = int(connection.scalar(sql.select(sql.func.max(t.c.seq)).where(mine)) or 0)
-    for number, row in enumerate(rows, last + 1):
+    thread_id, adding = rows[0]["conversation_id"], _adding(tables)
+    newest = 0
+    for row in rows:
         # One by one: a server does not end the transaction of who stands still among many.
-        connection.execute(t.insert(), {**row, "seq": number})
+        ((newest,),) = adding(connection, {**row, "thread": thread_id}).rows
     standings.note(connection, tables, thread_id, rows)
-    newest, step = last + len(rows), max(1, events_kept // 10)  # some at once, and not each alone
+    last, step = newest - len(rows), max(1, events_kept // 10)  # some at once, and not each alone
     if newest > events_kept and newest // step > last // step:
         _forget(connection, tables, thread_id, newest - events_kept)
     return last + 1
+
+
+@functools.cache
+def _adding(tables: Tables) -> Prepared:
+    """Adds an event behind those of its thread, and gives its number."""
+    t = tables.hub_events
+    told = t.alias()
+    of_it = told.c.conversation_id == sql.bindparam("thread")
+    following = sql.select(sql.func.coalesce(sql.func.max(told.c.seq), 0) + 1).where(of_it)
+    return Prepared(t.insert().values(seq=following.scalar_subquery()).returning(t.c.seq))
 
 
 def _forget(connection: sql.Connection, tables: Tables, thread_id: str, until: int) -> None:

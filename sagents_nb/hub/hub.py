@@ -183,6 +183,23 @@ class Hub:
         """
         return self._catalogue.agency(id)
 
+    @kinds.checked
+    def agency_of(self, id: str, thread_id: str) -> Agency:
+        """:meth:`agency`, of one of its threads: of one that is open here nothing is asked.
+
+        Nobody deletes an agency while a thread of it is open.
+
+        >>> from sagents_nb.hub import AgentSystem, Blueprint, Hub
+        >>> hub = Hub(AgentSystem("demo").add_agent(Blueprint("guide", "Be brief.")), "sqlite://")
+        >>> agency, secret = hub.create_agency("Weather")
+        >>> thread = hub.create_thread(agency, "guide")
+        >>> hub.agency_of(agency.id, thread.record.id).name
+        'Weather'
+        >>> hub.close()
+        """
+        agency = self._threads.agency_of(thread_id)
+        return agency if agency is not None and agency.id == id else self.agency(id)
+
     @kinds.checked(digest=kinds.Kind("a digest in hex", _is_ascii))
     def agency_of_secret(self, digest: str) -> str | None:
         """The id of the agency that the token of that ``digest`` opens, None if there is none.

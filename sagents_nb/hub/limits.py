@@ -11,9 +11,6 @@ import msgspec
 from ..errors import SagentsError
 from .agencies import Agency
 
-MOST_PATIENCE = 5.0
-"""Seconds that a beginning waits for others of its agency that may come to wait for people."""
-
 
 class TooMany(SagentsError):
     """A limit of the hub is reached."""
@@ -23,8 +20,8 @@ class Limits(msgspec.Struct, frozen=True):
     """How much one hub takes at once.
 
     ``runs`` may be active, and of one agency ``approvals`` threads wait for people before a further
-    run is refused. ``sockets`` may be open, of one agency ``sockets_of_agency``; a body or a
-    message of a socket has ``body_bytes``.
+    run is refused; those that run already may come to wait, too. ``sockets`` may be open, of one
+    agency ``sockets_of_agency``; a body or a message of a socket has ``body_bytes``.
     """
 
     runs: int = 32
@@ -37,8 +34,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Beginning:
     """A run that is about to begin: of ``thread_id``, once that is known."""
 
-    def __init__(self, agency: Agency, thread_id: str = "") -> None:
-        self.agency_id = agency.id
+    def __init__(self, thread_id: str = "") -> None:
         self.thread_id = thread_id
 
 
@@ -57,7 +53,7 @@ class Room:
         self._active = active
         self._waiting = waiting
         self._beginnings: list[Beginning] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
 
     @contextmanager
     def take(
@@ -65,22 +61,21 @@ class Room:
     ) -> Iterator[Beginning]:
         """Room for one run of the ``agency`` until it has begun, or has not.
 
-        Raises :class:`TooMany` where the ``limits`` leave none; None leaves room for any, of which
-        others are told all the same. What is not ``kept`` waits for nobody.
+        Raises :class:`TooMany` where the ``limits`` leave none; None leaves room for any, which
+        counts all the same. Of what is not ``kept`` people are asked nothing.
         """
-        beginning = Beginning(agency, thread_id)
-        with self._changed:
+        beginning = Beginning(thread_id)
+        if limits is not None and kept:
+            self._check_waiting(agency, limits)
+        with self._lock:
             if limits is not None:
-                if kept:
-                    self._check_waiting(agency, limits)
                 self._check_runs(limits, thread_id)
             self._beginnings.append(beginning)
         try:
             yield beginning
         finally:
-            with self._changed:
+            with self._lock:
                 self._beginnings.remove(beginning)
-                self._changed.notify_all()
 
     def check(self, agency: Agency, limits: Limits) -> None:
         """Raise :class:`TooMany` where no run of the ``agency`` may begin now."""
@@ -98,23 +93,9 @@ class Room:
             )
 
     def _check_waiting(self, agency: Agency, limits: Limits) -> None:
-        # Others that are about to begin may wait for people in a moment, or may not.
-        waiting = 0
-
-        def is_settled() -> bool:
-            nonlocal waiting
-            waiting = len(self._waiting(agency))
-            others = sum(each.agency_id == agency.id for each in self._beginnings)
-            return waiting >= limits.approvals or waiting + others < limits.approvals
-
-        is_known = self._changed.wait_for(is_settled, MOST_PATIENCE)
+        waiting = len(self._waiting(agency))
         if waiting >= limits.approvals:
             raise TooMany(
                 f"{waiting} threads of this agency wait for people, as many as it may have; answer "
                 "or cancel one, then try again."
-            )
-        if not is_known:
-            raise TooMany(
-                "Several runs of this agency are about to begin, and each may come to wait for "
-                "people; try again in a moment."
             )

@@ -70,6 +70,7 @@ class OpenThreads:
         self._following = following
         self._files = ThreadFiles(store.database.url)
         self._live: dict[str, Thread] = {}
+        self._agencies: dict[str, Agency] = {}  # of threads that were opened here, by their ids
         self._lock = threading.Lock()
         # Of several who open, change or delete one thread at once, each does it alone.
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
@@ -146,6 +147,14 @@ class OpenThreads:
         """The one of that id that is open here, None where none is."""
         return self._live.get(id)
 
+    def agency_of(self, id: str) -> Agency | None:
+        """The agency of the thread of that id that is open here, None where none is.
+
+        Nobody deletes an agency while a thread of it is open.
+        """
+        live = self._live.get(id)
+        return None if live is None or live.is_gone else self._agencies.get(live.record.agency_id)
+
     def put(self, id: str, thread: Thread) -> None:
         """Have a thread be open here, for whose turn it is; it is closed where all of it ends."""
         with self._lock:
@@ -181,6 +190,7 @@ class OpenThreads:
         if live is None or live.is_gone:
             live = self._opened(self.record(agency, id), agency)
             self.put(id, live)
+            self._agencies[agency.id] = agency
             self._following.opened(agency, live)
             if len(self._live) > MOST_OPEN:
                 self._following.full()

@@ -5,6 +5,7 @@ The row is written in the transaction of the events that it comes of.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 
+from ..sql import Prepared
 from ..store.conversations import Conversation, conversation_of, selected
 from ..store.database.schema import Tables
+from ..store.scope import owner_of
 from .agencies import Agency, is_of
 from .vocabulary import ASKED, MODEL_COMPLETED, RUN_PAUSED, STATUSES
 
 PEOPLE = "hitl"
 """Why a thread waits that waits for people."""
+
+_TOKENS = ("input_tokens", "output_tokens")
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,20 +78,28 @@ def note(connection: sql.Connection, tables: Tables, id: str, told: Iterable[Any
             values |= {"type": type, "reason": reason, "at": row["at"]}
             if reason != PEOPLE:
                 values["asks"] = []
-    t = tables.hub_standings
     if used.model_calls:
-        values |= {
-            name: t.c[name] + getattr(used, name)
-            for name in ("model_calls", "input_tokens", "output_tokens")
-        }
+        values |= {name: getattr(used, name) for name in ("model_calls", *_TOKENS)}
         if used.cost_usd is not None:
-            values["cost_usd"] = sql.func.coalesce(t.c.cost_usd, 0.0) + used.cost_usd
+            values["cost_usd"] = used.cost_usd
     if not values:
         return
-    mine = t.c.conversation_id == id
-    if not connection.execute(t.update().where(mine).values(values)).rowcount:
-        connection.execute(t.insert().values(conversation_id=id, asks=[]))
-        connection.execute(t.update().where(mine).values(values))
+    noting = _noting(tables, frozenset(values))
+    if not noting(connection, {"id": id, **values}).changed:
+        connection.execute(tables.hub_standings.insert().values(conversation_id=id, asks=[]))
+        noting(connection, {"id": id, **values})
+
+
+@functools.cache
+def _noting(tables: Tables, names: frozenset[str]) -> Prepared:
+    """Changes these columns of a row: what was used is added to what was used before."""
+    t = tables.hub_standings
+    new: dict[str, Any] = {name: sql.bindparam(name, type_=t.c[name].type) for name in names}
+    for name in names & {"model_calls", *_TOKENS}:
+        new[name] = t.c[name] + new[name]
+    if "cost_usd" in names:
+        new["cost_usd"] = sql.func.coalesce(t.c.cost_usd, 0.0) + new["cost_usd"]
+    return Prepared(t.update().where(t.c.conversation_id == sql.bindparam("id")).values(new))
 
 
 def last_type(connection: sql.Connection, tables: Tables, id: str) -> str | None:
@@ -123,16 +136,22 @@ def count_waiting(connection: sql.Connection, tables: Tables) -> int:
 
 
 def waiting_ids(connection: sql.Connection, tables: Tables, agency: Agency) -> set[str]:
-    """The ids of the threads of an agency that wait for people."""
+    """The ids of the threads of an ``agency`` that wait for people, which is no notebook's."""
+    return {id for (id,) in _waiting_of(tables)(connection, {"by": owner_of(agency)}).rows}
+
+
+@functools.cache
+def _waiting_of(tables: Tables) -> Prepared:
+    """Asked before each run."""
     t, c = tables.hub_standings, tables.conversations
     query = sql.select(t.c.conversation_id).join(c, c.c.id == t.c.conversation_id)
-    return set(connection.scalars(query.where(_waits(t), is_of(tables, agency))))
+    return Prepared(query.where(_waits(t), c.c.owner == sql.bindparam("by", type_=c.c.owner.type)))
 
 
 def spent(connection: sql.Connection, tables: Tables, agency: Agency) -> Spent:
     """What the threads have used that an agency has now."""
     t, c = tables.hub_standings, tables.conversations
-    names = ("model_calls", "input_tokens", "output_tokens", "cost_usd")
+    names = ("model_calls", *_TOKENS, "cost_usd")
     sums = [sql.func.sum(t.c[name]) for name in names]
     threads = sql.func.count(c.c.id)
     joined = sql.select(threads, *sums).select_from(c.outerjoin(t, c.c.id == t.c.conversation_id))

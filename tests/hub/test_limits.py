@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ import sagents_nb as sa
 from sagents_nb.hub import Schedule, Thread
 from sagents_nb.hub.limits import Limits, TooMany
 from tests.hub.world import World, rest
-from tests.talking import PATIENCE
 
 ONE = Limits(runs=1)
 PAY = sa.ToolCall("c1", "pay", {"amount": 1})
@@ -88,28 +85,6 @@ def test_a_schedule_that_is_begun_by_hand_leaves_nothing_where_there_is_no_room(
     world.says("done")
     scheduler.trigger(world.agency, id, ONE)
     assert len(scheduler.runs(world.agency, id)) == 1
-
-
-def test_one_that_may_wait_for_people_is_waited_for_by_the_next(world: World) -> None:
-    last = Limits(approvals=1)
-    thread = world.thread(PAY)
-    asks = threading.Event()
-
-    def further() -> None:
-        asks.set()
-        with world.hub.room(world.agency, last):
-            pass
-
-    with ThreadPoolExecutor(1) as pool:
-        with world.hub.room(world.agency, last, thread):
-            refused = pool.submit(further)
-            assert asks.wait(PATIENCE)
-            begin(thread)
-            assert rest(thread) == "paused"
-        with pytest.raises(TooMany, match="1 threads of this agency wait for people"):
-            refused.result(PATIENCE)
-    other, _ = world.hub.create_agency()
-    world.hub.check_room(other, last)
 
 
 def test_what_waits_counts_before_it_is_kept_and_no_more_once_it_is_answered(

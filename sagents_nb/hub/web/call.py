@@ -64,7 +64,8 @@ class Call:
     @cached_property
     def agency(self) -> Agency:
         """The agency in its path; raises :class:`~sagents_nb.errors.NotFound`."""
-        return self.hub.agency(self.parameters["agency"])
+        id, thread_id = self.parameters["agency"], self.parameters.get("thread")
+        return self.hub.agency(id) if thread_id is None else self.hub.agency_of(id, thread_id)
 
     @cached_property
     def thread(self) -> Thread:

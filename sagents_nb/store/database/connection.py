@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import itertools
 import os
 import sqlite3
 import tempfile
@@ -146,9 +147,13 @@ def attempt(connection: sql.Connection, work: Work) -> Outcome:
             savepoint.rollback()
         except Exception:  # the database has given up the whole transaction, for this
             raise error from None
-        told = failure(url, error)
-        return None, Contended(told) if _is_contended(error) else told
+        return None, _told(url, error)
     return value, None
+
+
+def _told(url: sql.URL, error: BaseException) -> BaseException:
+    told = failure(url, error)
+    return Contended(told) if _is_contended(error) else told
 
 
 class InTurn:
@@ -230,9 +235,7 @@ class StoreConnection:
                 driver_of(connection).execute("BEGIN IMMEDIATE")
             else:
                 set_patience(connection, patience)
-            connection.info.pop(PROOF, None)
-            connection.info[LOOKED_AT] = set()
-            outcomes = [_in_order(connection, works) for works in groups]
+            outcomes = self._done(connection, groups)
             mark = self._mark(connection)
             proof: Proof = connection.info.get(PROOF, {})
         except DBAPIError as error:
@@ -247,6 +250,33 @@ class StoreConnection:
             if mark:
                 self._ask_for(mark, proof, error)
         return outcomes
+
+    def _done(
+        self, connection: sql.Connection, groups: Sequence[Sequence[Work]]
+    ) -> list[list[Outcome]]:
+        """What came of each work, in a transaction that has just begun.
+
+        In SQLite few works fail that have changed something: only then the others are done again,
+        each within a savepoint, which is two statements more for each.
+        """
+        _forget_notes(connection)
+        if not is_sqlite(self._url):
+            return [_in_order(connection, works) for works in groups]
+        works = [work for group in groups for work in group]
+        outcomes, to_undo = _at_once(connection, works)
+        if to_undo:
+            do = driver_of(connection).execute
+            do("ROLLBACK")
+            do("BEGIN IMMEDIATE")
+            _forget_notes(connection)
+            # Who failed has dealt with it, and is not asked again.
+            for number, (_, error) in enumerate(outcomes):
+                if error is not None:
+                    works[number] = _raising(error)
+            rest = iter(works)
+            return [_in_order(connection, list(itertools.islice(rest, len(g)))) for g in groups]
+        done = iter(outcomes)
+        return [list(itertools.islice(done, len(group))) for group in groups]
 
     def _mark(self, connection: sql.Connection) -> str | None:
         """By what PostgreSQL knows this transaction, once it has written something."""
@@ -343,6 +373,41 @@ class _Lost(Exception):
 
 class CommitInDoubt(StoreError):
     """Nobody knows whether it was committed."""
+
+
+def _forget_notes(connection: sql.Connection) -> None:
+    """Of what works say of a transaction in its info: another one begins."""
+    connection.info.pop(PROOF, None)
+    connection.info[LOOKED_AT] = set()
+
+
+def _at_once(connection: sql.Connection, works: Sequence[Work]) -> tuple[list[Outcome], bool]:
+    """What came of each, without savepoints, and whether the last of these is to be undone.
+
+    Behind one that is to be undone nothing is begun. Raises if SQLite has given the transaction up.
+    """
+    driver, outcomes = driver_of(connection), list[Outcome]()
+    url = connection.engine.url
+    for work in works:
+        before = driver.total_changes
+        try:
+            outcomes.append((work(connection), None))
+        except BaseException as error:
+            if not driver.in_transaction:
+                raise
+            outcomes.append((None, told := _told(url, error)))
+            if driver.total_changes != before or isinstance(told, Contended):
+                return outcomes, True
+        if not driver.in_transaction:  # and somebody hid it
+            raise StoreError(f"The store {name_of(url)} lost what was not saved yet; try again.")
+    return outcomes, False
+
+
+def _raising(error: BaseException) -> Work:
+    def work(connection: sql.Connection) -> None:
+        raise error
+
+    return work
 
 
 def _in_order(connection: sql.Connection, works: Sequence[Work]) -> list[Outcome]:

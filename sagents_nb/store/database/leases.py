@@ -235,11 +235,13 @@ def check_untaken(
     For what is kept beside the journal, also when the conversation was let go of. Raises
     StaleOwner where another has it, or had it since. Nobody takes it for the transaction.
     """
-    of_it = tables.leases.c.conversation_id == conversation_id
-    held = connection.execute(sql.select(tables.leases).where(of_it).with_for_update()).first()
-    if held is None or (held.owner != owner.text and held.epoch != epoch):
-        raise _stale(conversation_id, held and (held.owner, held.host, held.pid))
-    return int(held.epoch)
+    found = _untaken(tables)(connection, {"id": conversation_id}).rows
+    if not found:
+        raise _stale(conversation_id, None)
+    held_epoch, *held_by = found[0]
+    if held_by[0] != owner.text and held_epoch != epoch:
+        raise _stale(conversation_id, tuple(held_by))
+    return int(held_epoch)
 
 
 def _stale(conversation_id: str, held: tuple[str, str, int] | None) -> StaleOwner:
@@ -381,6 +383,14 @@ def _lock(tables: Tables) -> Prepared:
     row = journal.c.conversation_id == sql.bindparam("id"), journal.c.seq == sql.bindparam("seq")
     checksum = sql.select(journal.c.checksum).where(*row).scalar_subquery()
     return Prepared(sql.select(*columns, checksum).where(of_it).with_for_update())
+
+
+@functools.cache
+def _untaken(tables: Tables) -> Prepared:
+    c = tables.leases.c
+    of_it = c.conversation_id == sql.bindparam("id")
+    columns = c.epoch, c.owner, c.host, c.pid
+    return Prepared(sql.select(*columns).where(of_it).with_for_update())
 
 
 @functools.cache

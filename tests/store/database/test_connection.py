@@ -97,7 +97,7 @@ def test_work_that_hides_a_full_disk_is_not_taken_for_done(sqlite_url: str) -> N
             hidden.append(connection.connection.driver_connection.in_transaction)
 
         hidden: list[bool] = []
-        with pytest.raises(StoreError, match="no such savepoint"):
+        with pytest.raises(StoreError, match="lost what was not saved yet"):
             journal.append([note("small")], hide).result(PATIENCE)
         assert hidden == [False]
         assert kept(database) == []

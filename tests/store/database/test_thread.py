@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import Counter
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ import sqlalchemy as sql
 
 from sagents_nb.errors import Busy, ConfigurationError, StoreError
 from sagents_nb.runtime.thread import runtime
+from sagents_nb.sql import driver_of
 from sagents_nb.store.database.thread import MOST_AT_ONCE, Database
 from sagents_nb.store.journal import Journal
 from tests.store.journals import begin, count, database_of, kept, note
@@ -109,6 +111,47 @@ def test_one_that_fails_is_undone_alone(url: str) -> None:
         with pytest.raises(ZeroDivisionError):
             bad.result(PATIENCE)
         assert last.result(PATIENCE) == 1
+
+
+def test_one_that_failed_is_not_asked_again_where_others_are_done_anew(sqlite_url: str) -> None:
+    with database_of(sqlite_url, "c", "d") as database:
+        leases = database.tables.leases
+        asked: list[str] = []
+        go_on, _ = hold(database)
+
+        def forget(id: str, fails: bool) -> Any:
+            def work(connection: sql.Connection) -> None:
+                asked.append(id)
+                connection.execute(leases.delete().where(leases.c.conversation_id == id))
+                if fails:
+                    raise ZeroDivisionError(id)
+
+            return work
+
+        def refuse(connection: sql.Connection) -> None:
+            asked.append("nothing")
+            raise ZeroDivisionError("nothing")
+
+        refused, gone = database.submit(refuse), database.submit(forget("c", False))
+        failed = database.submit(forget("d", True))
+        last = database.submit(lambda connection: count(connection, leases))
+        go_on.set()
+        for future, what in ((refused, "nothing"), (failed, "d")):
+            with pytest.raises(ZeroDivisionError, match=what):
+                future.result(PATIENCE)
+        gone.result(PATIENCE)
+        assert last.result(PATIENCE) == 1
+        assert Counter(asked) == {"nothing": 1, "c": 2, "d": 1}
+
+
+def test_a_transaction_in_which_nothing_fails_has_no_savepoints(sqlite_url: str) -> None:
+    with database_of(sqlite_url, "c") as database:
+        said: list[str] = []
+        database.run(lambda connection: driver_of(connection).set_trace_callback(said.append))
+        said.clear()
+        database.run(lambda connection: count(connection, database.tables.leases))
+        database.run(lambda connection: driver_of(connection).set_trace_callback(None))
+        assert [text.split()[0] for text in said[:3]] == ["BEGIN", "SELECT", "COMMIT"]
 
 
 def test_a_future_is_done_when_others_can_see_the_work(url: str) -> None:
