@@ -9,12 +9,14 @@ import pytest
 
 import sagents_nb as sa
 from sagents_nb.hub import Thread
-from sagents_nb.hub.limits import Limits
 from sagents_nb.hub.web.agent_routes import invoke
 from sagents_nb.hub.web.bodies import ChatMessage, Invocation
 from sagents_nb.hub.web.call import Call
+from sagents_nb.hub.web.settings import Settings
 from sagents_nb.sql import driver_of
 from tests.hub.world import World, rest
+
+SETTINGS = Settings(token="none")
 
 
 @pytest.fixture
@@ -31,7 +33,9 @@ def post(world: World, thread: Thread) -> None:
     """Say something to it, as a client's request does."""
     places = {"agency": world.agency.id, "thread": thread.record.id}
     said = Invocation(messages=[ChatMessage(content="go")])
-    invoke(Call(world.hub, Limits(), places, query={}, headers={}, client="", body=said))
+    invoke(
+        Call(world.hub, SETTINGS, places, query={}, headers={}, client="", codes=None, body=said)
+    )
 
 
 def second_turn(world: World, statements: list[str]) -> list[str]:
@@ -89,7 +93,7 @@ def test_of_another_agency_an_open_thread_is_not_there(world: World) -> None:
     thread, (other, _) = world.thread("fine"), world.hub.create_agency()
     world.hub.create_thread(other, "clerk")
     places: dict[str, Any] = {"agency": other.id, "thread": thread.record.id}
-    call = Call(world.hub, Limits(), places, query={}, headers={}, client="")
+    call = Call(world.hub, SETTINGS, places, query={}, headers={}, client="", codes=None)
     assert call.agency.id == other.id
     with pytest.raises(sa.errors.NotFound):
         call.thread  # noqa: B018
