@@ -167,8 +167,8 @@ class Extension:
         model = session.agent.model
         if kept and not model.reads_images:
             print(
-                f"{kept_text(model.name)} is not known to read images: it may refuse them, or "
-                "answer without having seen them."
+                f"{kept_text(model.name)} may not see images: if its answer misses what is in "
+                "them, choose another model with %agent model PROVIDER:NAME."
             )
         return kept
 

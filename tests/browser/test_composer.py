@@ -82,7 +82,7 @@ def test_a_message_steers_or_waits_is_found_again_and_takes_files_along(lab: Lab
         ]
     )
     expect(part(notebook, "attached")).to_have_count(2)
-    expect(part(notebook, "blind")).to_contain_text("not known to read images")
+    expect(part(notebook, "blind")).to_contain_text("may not see images")
     composer.press("Enter")
     expect(part(notebook, "attached")).to_have_count(0)
     expect(notebook.cell(0).locator("[data-role=user] img")).to_have_count(1)

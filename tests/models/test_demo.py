@@ -28,6 +28,7 @@ from sagents_nb.messages import (
 from sagents_nb.middleware import FileSystem, TodoList
 from sagents_nb.models.base import ModelRequest
 from sagents_nb.models.demo import DemoModel
+from sagents_nb.models.demo.model import LOST
 from sagents_nb.notebook import NotebookTools
 from sagents_nb.tools import Tool, tool
 
@@ -111,6 +112,7 @@ def ask(messages: Sequence[Message], tools: Sequence[Any] = ()) -> Message:
     async def last() -> Message:
         items = [item async for item in DemoModel().stream(request_of(messages, tools))]
         assert isinstance(items[-1], Message)
+        assert not items[-1].text.startswith(LOST)
         return items[-1]
 
     return asyncio.run(last())

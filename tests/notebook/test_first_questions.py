@@ -19,6 +19,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import sagents_nb as sa
+from sagents_nb.models.demo import model
 from tests.notebook.conftest import value
 from tests.notebook.first_questions import FIRST, HELD_OUT, Frames, Plot, Question, frames
 from tests.notebook.test_interpolate import interpolate
@@ -74,7 +75,8 @@ class Answer(msgspec.Struct):
 def notebook_of(frames: Frames) -> dict[str, Any]:
     """The variables of a notebook that has these frames and no others."""
     namespace: dict[str, Any] = InteractiveShell.instance().user_ns
-    for name in {*FRAMES, *ODD} - set(frames):
+    others = [name for name, held in namespace.items() if isinstance(held, pd.DataFrame)]
+    for name in {*others, *ODD} - set(frames):
         namespace.pop(name, None)
     namespace.update({name: frame.copy() for name, frame in frames.items()})
     return namespace
@@ -107,6 +109,7 @@ def ask(*questions: Any, frames: Any = None, decision: Any = None) -> Answer:
             for item in call.arguments.get("todos", ()):
                 answer.todos[item["content"]] = item["status"]
         state, answer.text = result.state, result.text
+        assert not answer.text.startswith(model.LOST), question
     return answer
 
 

@@ -63,6 +63,32 @@ def test_the_growth_from_one_column_to_another_is_told_of_many_rows() -> None:
     assert "From depth to fish_count" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is the change in temperature in {visits}?", "from 10 in 2022 to 11 in 2023"),
+        ("Did the temperature increase in {visits}?", "Yes: average `temp_c` went from 10"),
+        ("How did the depth and the fish_count change in {temps}?", "growth of one column at a ti"),
+        ("How did the number of lakes change in {temps}?", "`lake` went from 3 in 2022 to 3 in"),
+    ],
+)
+def test_of_several_rows_of_a_time_none_is_the_first(question: str, said: str) -> None:
+    assert said in ask(question, frames=FRAMES).text
+
+
+def test_groups_with_several_rows_of_a_time_have_no_first_one() -> None:
+    twice = pd.concat([FRAMES["visits"]] * 2, ignore_index=True)
+    said = ask("How did the temperature change by lake in {v}?", frames={"v": twice}).text
+    assert "`v` has several rows of one `lake` and time" in said
+
+
+def test_the_time_of_a_change_is_a_month_where_there_is_one_year() -> None:
+    visits = FRAMES["visits"]
+    frame = visits[visits["visited"] < "2023"].reset_index(drop=True)
+    said = ask("How did the temperature change in {v}?", frames={"v": frame}).text
+    assert "from 2 in 2022-01 to 18 in 2022-07" in said
+
+
 def test_a_fault_of_its_planning_ends_no_conversation(monkeypatch: Any) -> None:
     def fail(request: Any) -> None:
         raise IndexError("list index out of range")

@@ -174,8 +174,8 @@ start(lambda request: f"{request.messages[-1].text}: {request.messages[-1].parts
 """)
     cell = kernel.ok("%%agent\nWhat is {figure}?")
     assert cell.text == (
-        "scripted is not known to read images: it may refuse them, or answer without having "
-        "seen them.\n"
+        "scripted may not see images: if its answer misses what is in them, choose another model "
+        "with %agent model PROVIDER:NAME.\n"
     )
     shown = cell.shown[0]
     assert "What is attached image 1 (figure)?: image/png" in shown["text/plain"]

@@ -197,7 +197,7 @@ export function Composer({ state, edited = null, onEdited = () => {}, onSent }: 
       </div>
       {blind && (
         <FaintLine role="status" data-testid="blind">
-          {state.model} is not known to read images: it may refuse them, or answer without having seen them.
+          {state.model} may not see images: if its answer misses what is in them, choose another model.
         </FaintLine>
       )}
       <ErrorText text={error || problem} />

@@ -5,10 +5,10 @@ and ``calls`` pick a tool and its arguments for a step, ``documents`` says what 
 ``mending`` mends a cell that failed, ``model`` plans, speaks and streams.
 
 Steps that ask something of a data frame of the notebook go through ``analysis``: ``frames`` is
-what is known of frames, ``reading`` says what each word of a question is (by ``data_words``),
-``asked`` puts together its parts and lets no word be missing from the query that ``questions``
-makes of them, ``queries`` evaluates it or writes pandas code for it, and ``replies`` says what came
-of it.
+what is known of frames, ``things`` what their rows are of, ``reading`` says what each word of a
+question is (by ``data_words``), ``asked`` puts together its parts and lets no word be missing from
+the query that ``questions`` makes of them, ``queries`` evaluates it or writes pandas code for it,
+and ``replies`` says what came of it.
 """
 
 from .model import DemoModel

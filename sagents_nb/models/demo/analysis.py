@@ -15,21 +15,35 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, EXTREMES, SUMMARY
+from .data_words import CHANGES, EXTREMES, GROWTH, SORT, SUMMARY
 from .data_words import SHOW as SHOWS
-from .frames import WHOLE, Frame, Row, described_apart, frames_in, same_columns, shown_frame
+from .frames import (
+    WHOLE,
+    Frame,
+    Row,
+    described_apart,
+    frames_in,
+    same_columns,
+    shown_frame,
+    words_of,
+)
 from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
 from .tools import TOOLS, Offer, best
 from .words import (
+    ACTS,
+    DELEGATES,
     PATH,
+    QUANTITIES,
     clauses,
     first_verb,
+    groups,
     is_question,
     is_talk,
     quoted,
+    stem,
     superlative,
     word_set,
     words,
@@ -45,8 +59,10 @@ _RANKS = re.compile(
     re.IGNORECASE,
 )
 _BARE = re.compile(
-    r"^(?:in|for|from|using|with|of|take|use|look at|consider|here is|given|about)?\s*"
-    r"(?:the\s+)?(?:data(?:\s*frame)?\s+)?`[\w.]+`\s*:?$",
+    r"^(?:in|for|from|using|with|of|take|use|look at|consider|here is|there is|given|about|"
+    r"you (?:are given|get|have|can use))?\s*(?:the\s+|an?\s+)?(?:(?:pandas\s+)?"
+    r"(?:data(?:\s*frame|\s*set)?|table|frame)\s+)?`[\w.]+`"
+    r"(?:\s+in (?:the|this) notebook)?\s*:?$",
     re.IGNORECASE,
 )
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
@@ -77,11 +93,18 @@ _LEFT_OUT = re.compile(
     r"(?P<about>[^`?]*?),?(?P<frame> (?:in|of|from|for) `[\w.]+`)?[?.! ]*$",
     re.IGNORECASE,
 )
-_DATA = word_set(
-    "frame dataframe dataset data rows row column columns average mean median sum total count "
-    "plot chart graph histogram scatter missing unique distinct correlation percentage share per "
-    "summarise summarize describe sort top highest lowest largest smallest most least how which"
+_DATA = (
+    word_set(
+        "list change growth trend increase decrease grow deep old heavy tall than different "
+        "frame dataframe dataset data rows row column columns average mean median sum total count "
+        "plot chart graph histogram scatter missing unique distinct correlation percentage share "
+        "per summarise summarize describe top highest lowest largest smallest most least how which"
+    )
+    | (SORT - {"order"})
+    | QUANTITIES
 )
+_ASKS_FOR = word_set("find compute calculate evaluate get")
+_TICKED = re.compile(r"`[A-Za-z_]\w*`")
 _SEVERAL = re.compile(r"`[\w.]+`(?:(?:,\s*|\s+)(?:and\s+)?`[\w.]+`)+")
 _CUT = "there are more rows than I see, so that the file would lack some"
 _TABLE = word_set("row rows column columns value values duplicates")
@@ -99,6 +122,10 @@ class Analysis:
         self._named: list[str] = []  # of this task, in the order of naming
         self._earlier: list[str] = []  # of turns before, the last is the latest
         self._looked = False
+        # The frames that there are, as far as all looks of this turn told, and whether others may
+        # be: they say whether a tool of one's own is meant, before the steps are played.
+        self._seen: list[Frame] = []
+        self._unseen = False
         self._read: dict[tuple[str, str, int], Query | str] = {}
         if SHOW not in self.offers:
             return
@@ -112,6 +139,12 @@ class Analysis:
                 if fact.name == INSPECT:
                     self._recall(frames_in(fact.text))
         self._named = self._learn(frames_in(talk.asked))
+        self._seen = list(self._frames.values())
+        looks = [done.fact("") for done in talk.done if done.call.name == INSPECT]
+        for fact in looks:
+            named = {frame.name: frame for frame in [*self._seen, *frames_in(fact.text)]}
+            self._seen = list(named.values())
+        self._unseen = not all(frame.columns for frame in self._seen) if looks else not self._seen
 
     @property
     def available(self) -> bool:
@@ -214,14 +247,20 @@ class Analysis:
         """Whether a step asks something of a frame."""
         if not self.available or is_talk(step) or not step or PATH.search(step):
             return False
+        if DELEGATES.match(step) and any("delegate" in o.groups for o in self._others):
+            return False  # whoever it is for sees the frames, too
         verb = first_verb(step)
         changes = verb in CHANGES and words(step)[:1] == [verb]
         if verb in ("write", "save", "move", "run") or (changes and not self._of_rows(step)):
             return False
-        if any(names_frame(step, name) for name in self._frames):
+        names = {*self._frames, *(frame.name for frame in self._seen)}
+        if any(names_frame(step, name) for name in names):
             return True
+        asks_all = self._says_data(step) or verb in SUMMARY | SHOWS
+        if self._unseen and asks_all and _TICKED.search(step) and INSPECT in self.offers:
+            return True  # a frame that no description tells of, as where a sub-agent works
         fitting = best([*self._others, *self.offers.values()], step)
-        others = best(self._others, step)
+        others = self._own(step)
         if fitting and fitting[0].name == SHOW and not quoted(step):
             return True
         if others and not self._named:
@@ -229,15 +268,46 @@ class Analysis:
         if re.search(r"`[^`]*`|\"", step):
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
+        asks = asks or verb in _ASKS_FOR or bool({*words(step)[:1]} & (GROWTH | SORT))
         asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):
                 return not others
             said = set(re.findall(r"\w+", step))
             named = any(c.name in said for c in self._frames[name].columns if "_" in c.name)
-            return bool(superlative(step) or _DATA & set(words(step)) or (named and not others))
-        data = superlative(step) or _DATA & set(words(step))
-        return bool(asks and data) and INSPECT in self.offers and not self._looked
+            return self._says_data(step) or (named and not others)
+        return bool(asks and self._says_data(step)) and INSPECT in self.offers and not self._looked
+
+    def _own(self, step: str) -> list[Offer]:
+        """The tools beside those of the notebook that a step names.
+
+        A word of a frame names none: ``lake_area`` is not what "which lake is deepest" asks for
+        where there are lakes in a frame. Where frames were not looked at, such a question waits.
+        """
+        found = best(self._others, step)
+        if not found or found[0].is_said_in(step):
+            return found
+        verb = groups([stem(first_verb(step))])
+        does = verb & (ACTS - {"run"}) or verb & (found[0].groups - {"search"})
+        if self._unseen and INSPECT in self.offers and self._says_data(step) and not does:
+            return []
+        if any(self._tells(step, frame) for frame in self._seen):
+            return []
+        known = frozenset().union(*map(words_of, self._seen))
+        first, *rest = re.split(r"(?<=\w)\b", step, maxsplit=1)
+        bare = re.sub(r"[A-Za-z]+", lambda m: " " if stem(m[0]) in known else m[0], "".join(rest))
+        return best(self._others, first + bare)
+
+    def _says_data(self, step: str) -> bool:
+        """Whether a step has a word that is said of data, whichever there is."""
+        return bool(superlative(step) or _DATA & set(words(step)))
+
+    def _tells(self, step: str, frame: Frame) -> bool:
+        """Whether a frame has all that a step asks for, by the names of its columns."""
+        query = self.query(step, frame) if frame.columns else ""
+        if isinstance(query, str) or query.assumed:
+            return False
+        return bool(query.measures or query.by or query.conditions)
 
     def _of_rows(self, step: str) -> bool:
         """Whether a step that changes something is about data and no file."""

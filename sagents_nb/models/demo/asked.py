@@ -45,6 +45,7 @@ class Asked:
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
     where several values of one column are named; ``contrasted`` is of these the column of yes and
     no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
+    ``counted`` is the column of the things that are counted, "" where rows are.
     ``spans`` says that it asks from when to when.
     """
 
@@ -65,7 +66,8 @@ class Asked:
         self.by = tuple(dict.fromkeys(key for _, key in keys))
         named = [t for i, t in enumerate(self.tokens) if t.role == "column" and i not in places]
         self.named = tuple(dict.fromkeys(c for t in named for c in t.columns))
-        self.numbers = tuple(c for c in self.named if self.is_measure(c))
+        self.counted = self.reading.counted
+        self.numbers = tuple(c for c in self.named if self.is_measure(c) and c != self.counted)
         self.values = [t for t in self.tokens if t.role == "value"]
         self.years: list[int] = [t.value for t in self.tokens if t.role == "year"]
         statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)

@@ -14,6 +14,7 @@ from .tools import Offer, Parameter, best, conforms
 from .words import (
     ACTS,
     ARITHMETIC,
+    DELEGATES,
     IDENTIFIER,
     NUMBER,
     PATH,
@@ -559,7 +560,10 @@ class Filler:
         return None
 
     def _free(self, p: Parameter) -> str | None:
-        if (text := self._quote()) is not None:
+        delegates = "delegate" in self.offer.groups
+        if delegates and not p.required:
+            return None
+        if not delegates and (text := self._quote()) is not None:
             return text
         if glob := next((path for path in self.paths if "*" in path), None):
             self.paths.remove(glob)
@@ -568,9 +572,11 @@ class Filler:
             return None
         rest = _TAIL.sub("", PATH.sub("\x00", self.bare).strip().rstrip("?"))
         rest = re.sub(r"\x00", "", rest)
-        if "delegate" in self.offer.groups or p.called("instructions", "prompt", "request"):
+        if delegates or p.called("instructions", "prompt", "request"):
+            asked = DELEGATES.match(self.clause)
+            told = self.clause[asked.end() :] if asked and asked[0] != "delegate" else ""
             match = re.search(r":\s+(.+)$", self.clause, re.S) or re.search(
-                r"\bto\s+(.+)$", self.clause, re.S
+                r"^\W*(?:to\s+)?(\w.+)$" if told else r"\bto\s+(.+)$", told or self.clause, re.S
             )
             text = match[1].strip() if match else self.clause
             return text[:1].upper() + text[1:]

@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from .words import stem, words
+
 Row = dict[str, Any]
 
 WHOLE = 50  # rows that show_frame shows at most
@@ -270,6 +272,14 @@ def _counted(column: Column, text: str) -> Column:
     except ValueError:
         return column
     return msgspec.structs.replace(column, values=values, different=len(values))
+
+
+def words_of(frame: Frame) -> frozenset[str]:
+    """The stems of the words that a frame knows: its name, its columns and their values."""
+    texts = [frame.name, *(column.name for column in frame.columns)]
+    for column in frame.columns:
+        texts += [*column.values, *column.examples] if not column.numeric else []
+    return frozenset(stem(word) for text in texts for word in words(text.replace("_", " ")))
 
 
 def as_number(text: str) -> Any:

@@ -68,6 +68,7 @@ from .words import (
     is_code,
     is_of_image,
     is_plan,
+    is_prose,
     is_question,
     is_talk,
     quoted,
@@ -76,7 +77,11 @@ from .words import (
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 MAX_STEPS = 8
-_STYLE = re.compile(r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.I)
+_STYLE = re.compile(
+    r"^(?:be|keep|don't|do not|make it|without|in (?:one|two)|use|no)\b", re.IGNORECASE
+)
+# What is to stand in the answer, as sub-agents are told.
+_RETURN = re.compile(r"^(?:return|reply|respond|report back)\b", re.IGNORECASE)
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
 LOST = "I do not understand what is asked here: please say it in other words"
@@ -203,7 +208,6 @@ class Plan:
         self.analysis = Analysis(talk, offers)
         self.text: str | Unwritten = ""
         self.chooser = Chooser(talk, offers, self.facts, lambda: str(self.text))
-        self.wants_plan = False
         self.questions: list[str] = []
         self.left_out: list[str] = []
         self.refused: list[str] = []
@@ -215,11 +219,15 @@ class Plan:
         parts = [part for clause in clauses(self.talk.task) for part in self.chooser.apart(clause)]
         for clause in self.analysis.steps(parts):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
+            returns = _RETURN.match(clause) and not any(
+                offer.is_meant_by(words(clause)[0]) for offer in self.chooser.offers
+            )
+            style = style or returns
             if STOP.match(clause):
                 steps.clear()
                 self.refused.clear()
             elif is_plan(clause):
-                self.wants_plan = True
+                continue  # there is one of two steps and more
             elif steps and (place := place_of(clause)) and self._writes_somewhere(steps[-1]):
                 steps[-1] = f"{steps[-1]} to {place}"
             elif (why := self._why_not(clause)) and not style:
@@ -241,9 +249,14 @@ class Plan:
         """Why a clause is no step, as a sentence, "" if it is one."""
         fitting = self.chooser.fitting(clause)[:1]
         own = [o for o in fitting if o.name not in TOOLS and "write" not in o.groups]
-        if own or not (is_code(clause) or is_of_image(clause)):
+        if own:
             return ""
-        no = "I write no code" if is_code(clause) else "I read no images"
+        if is_prose(clause):
+            no = "I write no texts of my own"
+        elif is_code(clause) or is_of_image(clause):
+            no = "I write no code" if is_code(clause) else "I read no images"
+        else:
+            return ""
         how = " with `%agent model PROVIDER:NAME`" if self.analysis.available else ""
         return f"I am a planner without a language model, and {no}: choose a model that does{how}."
 
@@ -456,7 +469,7 @@ class Plan:
         if any(done.status != "ok" for done in self.talk.todos):
             return None  # it does not work, or a person does not want it
         shown = {i["id"]: i for done in self.talk.todos for i in _items(done)}
-        if not shown and len(self.steps) < (1 if self.wants_plan else 2):
+        if not shown and len(self.steps) < 2:  # a list of one item is none
             return None
         worked = {f.step for f in self.facts if f.status == "ok"}
         failed = {f.step for f in self.facts} - worked
@@ -556,14 +569,14 @@ def _outcome(fact: Fact, plan: Plan) -> str:
         return of_edited(fact)
     if "list" in does:
         return _listing(fact)
+    if "delegate" in does:
+        return f"The helper says: {_short(fact.text)}"
     if found := finding(fact, plan.asked(fact)):
         return found
     if "read" in does and path:
         lines = [re.sub(r"^\s*\d+\t", "", line) for line in fact.text.split("\n")]
         text = _short("\n".join(lines))
         return f"{path} says:\n\n{text if path.endswith('.md') else _as_it_is(text)}"
-    if "delegate" in does:
-        return f"The helper says: {_short(fact.text)}"
     if "edit" in does and path and (lines := _NUMBERED.findall(fact.text)):
         return _edited(fact, path, lines)
     if fact.text.strip():

@@ -97,6 +97,7 @@ class Query(msgspec.Struct, frozen=True):
     # Words that were taken for the rows, without a sign that they are.
     assumed: tuple[str, ...] = ()
     that: tuple[Condition, ...] = ()
+    things: str = ""  # the column of what was asked for, where rows were taken instead
     rank: int = 1  # which place of a ranking is wanted: 2 for the second highest value
 
     @property

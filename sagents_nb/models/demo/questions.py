@@ -7,8 +7,9 @@ told apart, the most particular first, and get their measures, groups and condit
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
+from math import prod
 
 from msgspec.structs import replace
 
@@ -41,7 +42,7 @@ from .data_words import (
 )
 from .frames import Frame
 from .history import listed
-from .queries import Condition, Key, Order, Part, Query, Statistic, Wants
+from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
 from .reading import Reading, fit_of, parts_of
 from .words import QUANTITIES, adjective, word_set
 
@@ -53,6 +54,8 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _PANELS = 12  # histograms beside each other
 _UNITS = word_set("units unit quantity qty sold bought")
 _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
+# Words that change nothing beside a column, and are what is asked for without one.
+_AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _COPULAS = word_set("is are was were has have had")
 _WHICH = word_set("which what who whose when where top bottom")
 
@@ -99,6 +102,11 @@ class _Question(Asked):
             return f"I cannot tell what {names} {means} in `{self.frame.name}`"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
+        measured = found.kind in ("rows", "summary", "change", "plot") or found.measures
+        counts = found.statistic in ("count", "nunique") and found.kind == "aggregate"
+        lacking = measured and not counts and not self.reading.meant_by_verb()
+        if lacking and (word := self._lacking(_AMOUNTS)):
+            return f"`{self.frame.name}` has no column “{word}”"
         if found.wants == "first" and found.order and found.kind in ("rows", "aggregate"):
             found = replace(found, rank=self.rank)
         if unadded := self._unadded(found):
@@ -112,7 +120,7 @@ class _Question(Asked):
         if assumed and found.kind in ("summary", "show", "shape", "plot") and not counts:
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
         yes_no = self.reading.word(0) in YES_NO and not self._chooses()
-        return replace(found, yes_no=yes_no, assumed=assumed)
+        return replace(found, yes_no=yes_no, assumed=assumed, things=self._rowwise(found))
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
@@ -191,6 +199,8 @@ class _Question(Asked):
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
             return self._aggregate(where)
+        if self.reading.word(0) == "list" and len(self.named) == 1:
+            return self._distinct(where)
         if where:
             return Query("rows", (), where=where, top=10)
         if says(SHAPE):
@@ -229,6 +239,16 @@ class _Question(Asked):
             if unheld and str(token.value) not in query.subjects:
                 return str(token.value)
         return ""
+
+    def _rowwise(self, query: Query) -> str:
+        """The column of the things that it asks of, where the query takes each row by itself."""
+        counts = not query.measures and query.statistic in ("count", "mean")
+        averages = query.measures and query.statistic in ("mean", "median")
+        if query.kind not in ("aggregate", "plot") or not (counts or averages):
+            return ""
+        things = self.reading.things
+        told = {key.column for key in query.by} | {c.column for c in query.conditions}
+        return "" if things in told or things in query.measures else things
 
     # What is asked
 
@@ -331,7 +351,7 @@ class _Question(Asked):
         said = {t.word for t in self.tokens if not t.role}
         chart = next((chart for chart, words in CHARTS.items() if said & words), "")
         where = self.where(self.values)
-        others = [name for name in self.named if name not in numbers]
+        others = [name for name in self.named if name not in (*numbers, self.counted)]
         over = said & {"over", "time", "trend"}
         when = frame.date.name if frame.date else self.year
         if over and when and not any(k.column == when for k in by):
@@ -373,6 +393,8 @@ class _Question(Asked):
             one_each = by[0].period == "" and frame.is_key(by[0].column)
             plain = one_each or (len(by) == 2 and not any(key.period for key in by))
             statistic = self.statistic or ("mean" if plain else self.default(numbers))
+        elif self.counted and (Key(self.counted) not in by):
+            numbers, statistic = (self.counted,), "nunique"
         chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
         return Query("plot", numbers, statistic, by, where, chart=chart)
 
@@ -404,6 +426,9 @@ class _Question(Asked):
         direction = order_of(says(SHRINK) == (order == "ascending"))
         years = tuple(sorted(c.name for c in frame.columns if c.numeric and _year(c.name)))
         pair = self.numbers if len(self.numbers) == 2 else () if self.numbers else years
+        between = says({"from", "to", "between", "than", "versus", "vs", "difference"})
+        if pair and pair != years and not between and (frame.date or self.year):
+            return "I tell the growth of one column at a time"
         if len(pair) >= 2:
             labels = by or tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
             if not by and labels and not frame.is_key(labels[0].column):
@@ -422,8 +447,10 @@ class _Question(Asked):
         year = self.year
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
-        if lacking := self._lacking():
+        if lacking := self._lacking(_MEASURED):
             return f"`{frame.name}` has no column “{lacking}”"
+        if says(COUNT) and not self.numbers:
+            return self._counts_over_time(where, direction)
         usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
         measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
         if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
@@ -442,6 +469,10 @@ class _Question(Asked):
             return self._grown_by_year(groups, measures[0], where, direction, wants)
         if groups and self.default(measures) == "sum":
             return "I tell the growth of groups from first value to last, and of no totals"
+        once = frame.date is None or self._once_each((*groups, Key(frame.date.name)))
+        if groups and frame.date and not self.years and not once:
+            several = f"`{frame.name}` has several rows of one `{groups[0].column}` and time"
+            return f"{several}, so that none is the first or the last"
         if groups and frame.date and not self.years:
             return Query(
                 "change",
@@ -456,7 +487,11 @@ class _Question(Asked):
             return "I tell the growth of groups from first to last, and not between years"
         statistic = self.statistic or self.default(measures)
         periods = tuple(key for key in by if key.period or key in self.steps)
-        if len(self.years) < 2 and not periods and statistic != "sum" and frame.date:
+        first_to_last = len(self.years) < 2 and not periods and statistic != "sum"
+        if first_to_last and frame.date and not self._once_each((Key(frame.date.name),)):
+            # No row is the first one: of each time it is what they come to together.
+            first_to_last, periods = False, (Key(frame.date.name, self._length_of_time()),)
+        if first_to_last and frame.date:
             return Query("change", measures, where=where, order=direction, wants="growth")
         if self.reading.of_part and frame.date and not periods:
             periods = (Key(frame.date.name, self.reading.of_part),)
@@ -474,16 +509,54 @@ class _Question(Asked):
             "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
         )
 
-    def _lacking(self) -> str:
-        """A quantity that is said to have grown and that no column is named after, "" if none is.
+    def _counts_over_time(self, where: tuple[Condition, ...], order: Order) -> Query | str:
+        """How many rows or things there were in the first year, and in the last."""
+        if [name for name in self.named if name != self.counted] or self.by or len(self.years) > 1:
+            return "I tell the growth of all counts from the first time to the last"
+        date = self.frame.date
+        key = Key(self.year) if self.year else Key(date.name if date else "", "year")
+        if not self.year:
+            key = Key(key.column, self._length_of_time())
+        measures = (self.counted,) if self.counted else ()
+        statistic: Statistic = "nunique" if self.counted else "count"
+        return Query("aggregate", measures, statistic, (key,), where, order, wants="growth")
+
+    def _once_each(self, keys: Sequence[Key]) -> bool:
+        """Whether no two rows share a time, and what they are of, as far as that is known."""
+        if len(keys) == 1 and self.frame.is_key(keys[0].column):
+            return True
+        if self.frame.whole:
+            held = {tuple(row[key.column] for key in keys) for row in self.frame.rows}
+            return len(held) == self.frame.size
+        counts = [self.frame.column(key.column).different for key in keys]
+        return None in counts or prod(n or 0 for n in counts) >= self.frame.size
+
+    def _length_of_time(self) -> Period:
+        """The years of several, else the months of one, else the days."""
+        date = self.frame.date
+        told = date.statistics if date else {}
+        ends = [str(told[end]) for end in ("min", "max") if end in told]
+        if self.frame.whole and date:
+            held = sorted(str(row[date.name]) for row in self.frame.rows if row[date.name])
+            ends = [held[0], held[-1]] if held and date.iso else []
+        if len(ends) < 2 or ends[0][:4] != ends[1][:4]:
+            return "year"
+        return "month" if ends[0][:7] != ends[1][:7] else "day"
+
+    def _lacking(self, quantities: Collection[str]) -> str:
+        """A quantity that is asked for and that no column is named after, "" if none is.
 
         The one column of a frame `rain` may hold the rain, if its name says nothing else.
         """
         plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
-        if self.numbers or plain:
+        if plain or any(self.is_measure(name) for name in self.named):
             return ""
-        said = (t.text for t in self.tokens if not t.role and t.word in _MEASURED)
-        return next(said, "")
+        parts = [part for name in self.only() for part in parts_of(name)]
+        for token in self.tokens:
+            fits = any(fit_of(part, token.word) for part in parts)
+            if not token.role and token.word in quantities and not fits:
+                return token.text
+        return ""
 
     def _grown_by_year(
         self,
@@ -663,7 +736,9 @@ class _Question(Asked):
         if binary and (self.reading.says(COUNT) or self._more_of_a_value()):
             that, measures, binary = (self.is_true(measures[0]),), (), False
         statistic: Statistic = "mean" if binary else self.statistic or self.default(measures)
-        if not measures:
+        if not measures and self.counted:
+            measures, statistic = (self.counted,), "nunique"
+        elif not measures:
             others, that = (), (*others, *that)
         return Query(
             "aggregate",
@@ -736,13 +811,15 @@ class _Question(Asked):
             is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
             is_named = is_named and not self._are_rows_after(column.name)
             bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
-            amounts = any(frame.column(name).numeric for name in bounds)
-            if grouping and is_named and amounts and not self.one_each((Key(column.name),), where):
+            amounts = any(self.default((name,)) == "sum" for name in bounds)
+            if is_named and amounts and not self.one_each((Key(column.name),), where):
                 return f"I count no `{column.name}` by the amounts that its rows come to"
             if grouping and is_named:
                 return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
             if grouping and not by and column.name not in {c.column for c in where}:
                 by, chosen = (Key(column.name),), "descending"
+        if self.counted:
+            return self._counted_things(by, where, chosen, wants)
         days = many in ("day", "days", "date", "dates")
         if many in ("year", "years") and self.year and not frame.date and not by:
             return Query("aggregate", (self.year,), "nunique", (), where)
@@ -765,6 +842,29 @@ class _Question(Asked):
         word = self.superlative
         return Query(
             "aggregate", (), "count", by, kept, order, self.top, wants, word=word, that=that
+        )
+
+    def _counted_things(
+        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
+    ) -> Query | str:
+        """How many different things there are, of which several rows may be."""
+        by = tuple(key for key in by if key.column != self.counted)
+        if wants == "first" and not by:
+            return f"I cannot tell by what to count `{self.counted}`"
+        others = {c.column for c in where} - {key.column for key in by}
+        if order == "ascending" and others:
+            return f"I rank no groups by a `{self.counted}` that some may have none of"
+        word = self.superlative
+        return Query(
+            "aggregate",
+            (self.counted,),
+            "nunique",
+            by,
+            where,
+            order,
+            self.top,
+            wants,
+            word=word,
         )
 
     def _counts_true(self, name: str) -> bool:
@@ -804,6 +904,9 @@ class _Question(Asked):
         both = tuple(name for name in self.numbers if name in self.ranked)
         measures = both or self.numbers or self.ranked or self.reading.meant_by_verb()
         measures = self.one_of(measures, order)
+        if self.counted and not measures:
+            first: Wants = "first" if self.top is None else ""
+            return self._counted_things(by, where, order, first)
         held = {condition.column for condition in where}
         labels = [c for c in self.named if not frame.column(c).numeric]
         labels = [c for c in labels if c not in held and c not in measures]
@@ -816,7 +919,7 @@ class _Question(Asked):
                 return self._counted(by[:1], where, order, "first")
             return f"I cannot tell which column “{word}” is about"
         extreme: Statistic = "max" if order == "descending" else "min"
-        first: Wants = "first" if self.top is None else ""
+        first = "first" if self.top is None else ""
         rows = Query(
             "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
         )

@@ -56,6 +56,7 @@ from .data_words import (
 )
 from .frames import Column, Frame
 from .queries import MONTHS, Condition, Operator, Part, Period
+from .things import thing_of, unsure_thing_of
 from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
@@ -74,6 +75,11 @@ _BEFORE_VALUE = word_set(
     "and or nor come came live lives belong"
 )
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+# What stands before a thing that is counted, or listed, and what may stand between.
+_COUNTS_IT = word_set("many most fewest least more fewer number count")
+_LISTS_IT = word_set("which what list")
+_BETWEEN = word_set("the all of total individual separate") | DISTINCT
+_ROWS = word_set("row rows record records entry entries")
 _STEPPED = word_set("day week month quarter year")
 _WEEKDAYS = {name.lower() for name in day_name}
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
@@ -143,7 +149,8 @@ class Reading:
 
     ``conditions`` are what rows have to be, of dates and comparisons, and ``of_part`` what it says
     from which to which, be it months or quarters; ``steps`` is where it says "from year to year",
-    and of which periods; ``reason`` is what could not be read, "" if all could.
+    and of which periods; ``reason`` is what could not be read, "" if all could. ``counted`` is the
+    column of the things that are counted, of which several rows may be, "" if rows are.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -159,6 +166,8 @@ class Reading:
             if token.word == "gap" and self.word(index + 1) in ("in", "between"):
                 token.word = self.words[index] = "difference"
         self._mark_frame()
+        self.counted = self._mark_things()
+        self._mark_quantities()
         self.steps = self._mark_steps()
         self._mark_columns()
         self._mark_values()
@@ -207,6 +216,52 @@ class Reading:
                 token.role, token.columns = "column", (token.text.strip("`"),)
             elif index and token.word == "s" and self.tokens[index - 1].role == "frame":
                 token.role = "frame"
+
+    def _mark_things(self) -> str:
+        """The things that are counted or listed, as a column where several rows are of one."""
+        counted = ""
+        for index, token in enumerate(self.tokens):
+            if token.role not in ("", "frame") or self.word(index + 1) in _ROWS:
+                continue
+            start = index - 1
+            while self.word(start) in _BETWEEN:
+                start -= 1
+            lead = self.word(start)
+            different = bool(set(self.words[start + 1 : index]) & DISTINCT)
+            if lead == "what" and start + 1 < index:
+                continue  # "what is"
+            if not (different or lead in _COUNTS_IT | _LISTS_IT):
+                continue
+            if thing := thing_of(token.word, self.frame):
+                token.role, token.columns = "column", (thing,)
+                counted = counted or (thing if lead in _COUNTS_IT else "")
+        return counted
+
+    def _mark_quantities(self) -> None:
+        """The column of a quantity that is asked for by its adjective: "how deep is Inari"."""
+        for index, token in enumerate(self.tokens):
+            if token.role or self.word(index - 1) != "how" or token.word in COUNT | SHAPE:
+                continue
+            known = adjective(token.word)
+            named = self.measured(known[1]) if known and known[1] else ()
+            named = tuple(name for name in named if not self.is_year(name))
+            if len(named) == 1:
+                token.role, token.columns = "column", named
+            elif token.word == "old":
+                self.reason = f"`{self.frame.name}` has no column of an age"
+
+    @property
+    def things(self) -> str:
+        """The column of the things that are named and not counted, though rows are of them."""
+        for index, token in enumerate(self.tokens):
+            named = token.role == "frame" and not token.text.startswith("`")
+            named = named or (not token.role and token.word not in FILLERS)
+            if not named or self.word(index - 1) in ("in", "from"):
+                continue
+            found = thing_of(token.word, self.frame) or unsure_thing_of(token.word, self.frame)
+            if found:
+                return found
+        return ""
 
     def _mark_steps(self) -> dict[int, Period]:
         """Where it says "from year to year" or "year over year": one time, and no two columns."""

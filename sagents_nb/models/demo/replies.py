@@ -28,7 +28,19 @@ def reply(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     said = _placed(query, list(rows), frame) if query.rank > 1 else _reply(query, list(rows), frame)
     said += _gaps_of_totals(query, frame) + _gaps_of_groups(query, frame)
     said += _gaps_of_others(query, frame)
-    return said + _taken(query, frame)
+    return said + _taken(query, frame) + _rowwise(query, frame)
+
+
+def _rowwise(query: Query, frame: Frame) -> str:
+    """That rows were taken, where several of them are of one of the things that were asked for."""
+    if not query.things:
+        return ""
+    different = frame.column(query.things).different or 0
+    rows = _many(frame.size, "row")
+    return (
+        f"\n\nThat is of rows: `{frame.name}` has {rows}, and {different:,} different "
+        f"`{query.things}`."
+    )
 
 
 def _taken(query: Query, frame: Frame) -> str:
@@ -328,9 +340,11 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
         rows = f"of the rows{where}" if where else f"of {_many(frame.size, 'row')}"
         return f"{_percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
     if query.statistic == "nunique":
-        return (
-            f"`{query.measures[0]}`{where} has {_many(row[query.measures[0]], 'different value')}."
-        )
+        many = _many(row[query.measures[0]], "different value")
+        rows = "" if where else f", in {_many(frame.size, 'row')}"
+        bounds = any(c.operator in (">", ">=", "<", "<=") and not c.part for c in query.where)
+        one = " One row that is so is enough." if bounds else ""
+        return f"`{query.measures[0]}`{where} has {many}{rows}.{one}"
     parts = [
         f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
         for measure in query.measures
@@ -460,7 +474,16 @@ def _some(names: Sequence[str], more: bool = False) -> str:
 
 def _table(query: Query, rows: Sequence[Row], limit: int = 25) -> str:
     labels = [key.label for key in query.by]
-    cells = [{k: _label(v) if k in labels else v for k, v in row.items()} for row in rows]
+    different = query.statistic == "nunique" and query.kind == "aggregate"
+    cells = [
+        {
+            f"different {k}" if different and k not in labels else k: _label(v)
+            if k in labels
+            else v
+            for k, v in row.items()
+        }
+        for row in rows
+    ]
     return markdown_table(_rounded(cells), limit)
 
 

@@ -14,9 +14,11 @@ from .words import (
     DELEGATES,
     IDENTIFIER,
     PATH,
+    VERBS,
     first_verb,
     groups,
     own_verb,
+    quoted,
     stem,
     stems,
     superlative,
@@ -108,6 +110,15 @@ class Offer:
         """Whether a text says its whole name, as words."""
         return re.search(rf"\b{self.name.replace('_', '[ _]')}\b", text, re.IGNORECASE) is not None
 
+    def is_said_in(self, text: str) -> bool:
+        """Whether a text says what its name says, in any order: its nouns, of one also the verb."""
+        nouns = {stem(w) for w in words(self.name.replace("_", " ")) if w not in VERBS}
+        verb, said = own_verb(unquoted(text)), stems(text)
+        if verb and self.is_meant_by(verb):
+            return True
+        does = len(nouns) > 1 or groups(self.name_stems - nouns) & groups(said)
+        return bool(nouns and does) and nouns <= said
+
     def is_meant_by(self, verb: str) -> bool:
         """Whether its name holds a verb, or its description begins with it."""
         begins = words(self.description)[:1]
@@ -136,12 +147,13 @@ class Offer:
         sum_asked = any(p.called("expression", "formula", "code") for p in self.parameters) and (
             ARITHMETIC.search(bare) is not None
         )
-        if (self.groups & ACTS) and not (self.groups & asked) and not sum_asked:
+        delegates = "delegate" in self.groups and bool(DELEGATES.match(clause))
+        called = sum_asked or delegates  # "let a sub-agent write" is written by no tool here
+        if (self.groups & ACTS) and not (self.groups & asked) and not called:
             return 0.0
         if "write" in self.groups and verb == {"read"}:  # "read the notes" notes nothing
             return 0.0
-        delegates = "delegate" in self.groups and DELEGATES.match(clause)
-        score = 5.0 * sum_asked + 20.0 * bool(delegates)
+        score = 5.0 * sum_asked + 20.0 * delegates
         if (own := own_verb(bare)) and self.is_meant_by(own):
             score += ENOUGH
         score += 4.0 * len((said & self.name_stems) - _ORDERS) + min(3, len(said & self._described))
@@ -171,6 +183,10 @@ class Offer:
         return score
 
 
+def _searches_files(offer: Offer) -> bool:
+    return "search" in offer.groups and any(p.called("path", "file") for p in offer.parameters)
+
+
 def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     """The tools that fit a clause, the best first.
 
@@ -183,6 +199,9 @@ def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
     fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
     found = [offer for _, _, offer in fitting]
+    if found and _searches_files(found[0]) and not (stems(clause) & _PLACES or quoted(clause)):
+        # "Find the area of Inari" searches no files where a tool knows areas.
+        found.sort(key=_searches_files)
     bare = unquoted(PATH.sub(" ", clause))
     named = [offer for offer in found if offer.name not in TOOLS and offer.is_named_in(bare)]
     if named and found[0].name in TOOLS:

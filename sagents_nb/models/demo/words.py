@@ -59,7 +59,7 @@ _NOT_VERBS = word_set(
     "temperature rain time date clock today helper agent assistant subagent task colleague times "
     "product plus translation todo ls calculator group"
 )
-_VERBS = frozenset(
+VERBS = frozenset(
     word_set(" ".join(_GROUPS.values())) - _NOT_VERBS
     | word_set("make use give tell explain answer report call do prepare set test try finish")
 )
@@ -127,10 +127,18 @@ _LEAD = re.compile(
     r"^(?:(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
     r"and|hi|hello|hey)[,!]?\s+|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
-    r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+)+",
+    r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+|"
+    # How a task is told to a sub-agent, and a question to anybody.
+    r"(?:(?:your|the)\s+)?task(?:\s+is)?(?::|\s+to\b)\s*|"
+    r"(?:find(?:\s+out)?|tell\s+(?:me|us)|work\s+out|figure\s+out|determine)\s+"
+    r"(?=(?:which|what|who|how\s+(?:many|much))\b(?!\s+files?\b)))+",
     re.IGNORECASE,
 )
-_PLEASE = re.compile(r",?\s+(?:please|now|for me)$", re.IGNORECASE)
+_PLEASE = re.compile(
+    r",?\s+(?:please|now|for me|and (?:return|report)(?: back)?"
+    r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _PLAN = re.compile(
     r"^(?:(?:make|write|create|prepare|draw up|start with|use|keep)\s+)?(?:me\s+)?"
@@ -150,6 +158,13 @@ _CODE = re.compile(
     r"(?:functions?|class(?:es)?|methods?|scripts?|programs?|decorators?|tests?|regex|lambda|"
     r"generator|loop|module|code|snippet|algorithm)\b"
     r"(?=\s*(?:$|[,.:/]|(?:that|which|to|for|of|in|with|called|named|\w+ing)\b))",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(
+    r"^(?:write|create|make|generate|give|compose|draft|tell)\s+(?:me\s+|us\s+)?"
+    r"(?:(?:an?|some|another)\s+)?(?:(?!the\b)[\w-]+\s+){0,2}?"
+    r"(?:poems?|haikus?|story|stories|essays?|e-?mails?|letters?|jokes?|songs?|blog posts?|"
+    r"articles?|tweets?|speech|lyrics)\b(?=\s*(?:$|[,.:]|(?:about|on|for|to|of|in|that|which)\b))",
     re.IGNORECASE,
 )
 _IMAGE = re.compile(r"\battached image \d+ \(")
@@ -204,7 +219,7 @@ def groups(stemmed: Iterable[str]) -> set[str]:
 
 def first_verb(text: str) -> str:
     """The first word that is a verb, "" without one."""
-    return next((word for word in words(unquoted(text)) if word in _VERBS), "")
+    return next((word for word in words(unquoted(text)) if word in VERBS), "")
 
 
 def own_verb(text: str) -> str:
@@ -214,7 +229,7 @@ def own_verb(text: str) -> str:
     ('ship', '', '')
     """
     first = next(iter(words(unquoted(text))), "")
-    return "" if first in _VERBS | _STOP | _QUESTION or groups([stem(first)]) else first
+    return "" if first in VERBS | _STOP | _QUESTION or groups([stem(first)]) else first
 
 
 def quoted(text: str) -> list[str]:
@@ -259,7 +274,7 @@ def adjective(word: str) -> tuple[bool, list[str]] | None:
 def is_question(text: str) -> bool:
     """Whether a clause asks something."""
     first = (words(text) or [""])[0]
-    return first in _QUESTION or (text.rstrip().endswith("?") and first not in _VERBS)
+    return first in _QUESTION or (text.rstrip().endswith("?") and first not in VERBS)
 
 
 def is_plan(text: str) -> bool:
@@ -274,6 +289,15 @@ def is_code(text: str) -> bool:
     (True, False)
     """
     return bool(_CODE.match(text)) and not re.search(r"[\"“]", text)
+
+
+def is_prose(text: str) -> bool:
+    """Whether a clause asks for a text to be thought up, and gives none itself.
+
+    >>> is_prose("Write a short poem about lakes"), is_prose("write a report about lakes")
+    (True, False)
+    """
+    return bool(_PROSE.match(text)) and not re.search(r"[\"“]", text)
 
 
 def is_of_image(text: str) -> bool:
@@ -312,7 +336,7 @@ def clauses(text: str) -> list[str]:
             then = "then" in words(separator[0])
             if _LEAD.fullmatch(f"{sentence[begin : separator.start()]} "):
                 begin = separator.end()  # "And then": the first word asks for nothing
-            elif following and (then or following[0] in _VERBS or asks):
+            elif following and (then or following[0] in VERBS or asks):
                 parts.append(sentence[begin : separator.start()])
                 begin = separator.end()
         parts.append(sentence[begin:])

@@ -1,0 +1,110 @@
+"""How the demo model counts the things that rows are of, of which several rows may be."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.notebook.test_first_questions import ask
+
+LAKES = pd.DataFrame(
+    [
+        (lake, region, year, depth + year - 2020)
+        for lake, region, depth in [
+            ("Inari", "Lapland", 92),
+            ("Kemi", "Lapland", 24),
+            ("Lokka", "Lapland", 12),
+            ("Saimaa", "Savo", 85),
+        ]
+        for year in (2019, 2020, 2021)
+    ],
+    columns=["lake", "region", "year", "depth_m"],
+)
+PATIENTS = pd.DataFrame(
+    {
+        "patient_id": [7, 7, 9, 9, 9, 12],
+        "ward": ["A", "A", "A", "A", "A", "B"],
+        "pulse": [60, 62, 71, 75, 80, 90],
+    }
+)
+
+
+def of_lakes(question: str, frame: pd.DataFrame = LAKES, name: str = "lakes") -> str:
+    return ask(question, frames={name: frame}).text
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many lakes are in Lapland?", "has 3 different values"),
+        ("How many lakes are there?", "`lake` has 4 different values, in 12 rows"),
+        ("Count the lakes", "4 different values"),
+        ("How many lakes are there per region?", "Lapland (3) and Savo (1)"),
+        ("Which region has the most lakes?", "Lapland has the highest number of different `lake`"),
+        ("Which region has the fewest lakes?", "Savo has the lowest number of different `lake`"),
+        ("Does Lapland have more lakes than Savo?", "Yes: the number of different `lake` is 3"),
+        ("How many lakes were measured in 2020?", "4 different values"),
+        ("How many lakes are deeper than 50 m?", "2 different values. One row that is so is enou"),
+        ("List the lakes", "Inari, Kemi, Lokka and Saimaa"),
+        ("List the lakes in Lapland", "Inari, Kemi and Lokka"),
+        ("Which lakes are in Lapland?", "Inari, Kemi and Lokka"),
+        ("How did the number of lakes change?", "from 4 in 2019 to 4 in 2021"),
+    ],
+)
+def test_things_with_several_rows_are_counted_once(question: str, said: str) -> None:
+    assert said in of_lakes(question)
+
+
+def test_a_frame_of_another_name_counts_the_same_things() -> None:
+    said = of_lakes("Which region has the most lakes?", name="depths")
+    assert "Lapland has the highest number of different `lake`: 3" in said
+
+
+def test_things_that_a_number_tells_apart_are_counted_once() -> None:
+    said = of_lakes("How many patients are in ward A?", PATIENTS, "visits")
+    assert "`patient_id` with `ward` A has 2 different values" in said
+
+
+def test_things_that_have_a_row_each_are_rows() -> None:
+    first = LAKES[LAKES["year"] == 2020].reset_index(drop=True)
+    assert "3 of 4 rows with `region` Lapland" in of_lakes("How many lakes are in Lapland?", first)
+
+
+def test_names_that_most_rows_have_for_themselves_are_not_the_things() -> None:
+    people = pd.DataFrame({"name": ["Ann", "Ann", "Ben", "Cat"], "city": ["X", "X", "X", "Y"]})
+    said = of_lakes("How many people are in X?", people, "people")
+    assert "3 of 4 rows" in said
+    assert "`people` has 4 rows, and 3 different `name`" in said
+
+
+def test_an_average_or_a_share_of_rows_says_that_they_are_rows() -> None:
+    rows = "That is of rows: `lakes` has 12 rows, and 4 different `lake`."
+    assert rows in of_lakes("What share of the lakes are in Lapland?")
+    assert rows in of_lakes("What is the average depth of the lakes?")
+    assert rows not in of_lakes("What is the average depth per lake?")
+
+
+def test_a_column_of_yes_and_no_counts_no_things() -> None:
+    frame = pd.DataFrame({"smoker": ["yes", "no", "yes", "yes"], "age": [30, 40, 50, 60]})
+    assert "3 of 4 rows" in of_lakes("How many smokers are there?", frame, "patients")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is the total amount?", "`lakes` has no column “amount”"),
+        ("What is the average pay?", "`lakes` has no column “pay”"),
+        ("How much is paid?", "`lakes` has no column “paid”"),
+        ("How old is Inari?", "has no column of an age"),
+        ("What is the weight of Inari?", "I cannot tell what “weight” means"),
+        ("Is Inari saltier than Saimaa?", "I cannot tell what “saltier” means"),
+        ("Sort by salinity", "“salinity”"),
+    ],
+)
+def test_a_quantity_that_no_column_holds_is_said(question: str, said: str) -> None:
+    assert said in of_lakes(question)
+
+
+def test_how_deep_asks_for_the_depth() -> None:
+    said = of_lakes("How deep is Saimaa?")
+    assert "| Saimaa | Savo | 2019 | 84 |" in said
