@@ -1,0 +1,89 @@
+"""What is said of an agent to those who may want it to work for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from .. import kinds
+from ..agent import Agent
+from ..context import AgentProtocol
+from ..errors import ConfigurationError
+from ..middleware.sub_agent_config import UNNAMED
+
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+LONGEST_NAME = 57
+"""Of an agent's name, so that "agent__" and it are the name of a tool."""
+
+
+class AgentCard(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=True):
+    """Who an agent is: ``name`` and ``description``, what it is found by.
+
+    ``capabilities`` are words that :meth:`AgentRegistry.route` goes by, ``tools`` the names of what
+    it can do, ``avatar`` a picture for people, such as an emoji. One that is not ``delegable`` is
+    found, but takes no tasks; one that ``accepts_context`` may be told what was said before.
+
+    >>> import sagents_nb as sa
+    >>> agents = sa.AgentRegistry()
+    >>> weather = sa.Agent(sa.ScriptedModel([]), name="weather", description="Forecasts.")
+    >>> agents.add(weather, capabilities=["weather"]).description
+    'Forecasts.'
+    """
+
+    name: str
+    description: str = ""
+    capabilities: tuple[str, ...] = ()
+    avatar: str = ""
+    tools: tuple[str, ...] = ()
+    delegable: bool = True
+    accepts_context: bool = False
+    version: str = "1"
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
+
+    @property
+    def tool_name(self) -> str:
+        """The name of the tool by which other agents call it."""
+        return f"agent__{_NO_NAME.sub('_', self.name)}"
+
+
+def card_of(agent: AgentProtocol, **said: Any) -> AgentCard:
+    """The card of an agent; its own words stand where nothing is ``said``.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for one without a name.
+    """
+    if agent.name == UNNAMED:
+        raise ConfigurationError(
+            "An agent that others are to find needs a name; give it Agent(name=…)."
+        )
+    described = agent.description
+    if not described and isinstance(agent.system_prompt, str):
+        described = agent.system_prompt.strip().partition("\n")[0][:200]
+    said["description"] = said.get("description") or described
+    tools = tuple(tool.name for tool in agent.own_tools)
+    return checked_card(AgentCard(name=agent.name, tools=tools, **said))
+
+
+def checked_card(card: AgentCard) -> AgentCard:
+    """``card``; raises ConfigurationError for a name that cannot be called."""
+    if not card.name.strip() or len(card.name) > LONGEST_NAME:
+        raise ConfigurationError(
+            f"The name of an agent that others call has 1 to {LONGEST_NAME} characters, not "
+            f"{card.name!r:.80}."
+        )
+    return card
+
+
+def words(given: Sequence[str] | str) -> tuple[str, ...]:
+    """Capabilities as they are given; one may be a text."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def is_agent(value: Any) -> bool:
+    """Whether it is an agent, and no class."""
+    return isinstance(value, Agent)
