@@ -133,6 +133,6 @@ def text_of_parts(parts: tuple[ContentPart, ...]) -> str:
     r"""The text parts as one text.
 
     >>> text_of_parts((TextPart("a"), TextPart("b")))
-    'a\\n\\nb'
+    'a\n\nb'
     """
     return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))

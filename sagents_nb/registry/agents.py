@@ -127,8 +127,14 @@ class AgentRegistry:
         with self._lock:
             if "store" in vars(self):  # another thread was faster
                 return vars(self)["store"]  # type: ignore[no-any-return]
-            store = vars(self)["store"] = store_of(self._given or "sqlite://")
-        return store  # type: ignore[no-any-return]
+            if self._given is None:
+                from ..store import ConversationStore
+
+                made: Any = ConversationStore("sqlite://")  # which nobody else has
+            else:
+                made = store_of(self._given)
+            vars(self)["store"] = made
+        return made  # type: ignore[no-any-return]
 
     # who is there
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -50,6 +50,78 @@ class AgentCard(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=Tru
     def tool_name(self) -> str:
         """The name of the tool by which other agents call it."""
         return f"agent__{_NO_NAME.sub('_', self.name)}"
+
+    @kinds.checked
+    def to_a2a(self, url: str) -> dict[str, Any]:
+        """The AgentCard of A2A 1.0, as JSON-ready data; ``url`` is where it can be asked.
+
+        >>> import sagents_nb as sa
+        >>> sa.AgentCard(name="weather").to_a2a("https://example.org/a2a")["name"]
+        'weather'
+        """
+        tags = ["agent", *self.capabilities]
+        skill = {"id": self.name, "name": self.name, "description": self.description, "tags": tags}
+        tools = [
+            {"id": f"{self.name}/{tool}", "name": tool, "tags": ["tool"]} for tool in self.tools
+        ]
+        icon = {"iconUrl": self.avatar} if "://" in self.avatar else {}
+        said = {"description": self.description} if self.description else {}
+        return {
+            "name": self.name,
+            **said,
+            "supportedInterfaces": [
+                {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            ],
+            "version": self.version,
+            "capabilities": {"streaming": True},
+            "defaultInputModes": ["text/plain"],
+            "defaultOutputModes": ["text/plain", "application/json"],
+            "skills": [{key: value for key, value in skill.items() if value}, *tools],
+            **icon,
+        }
+
+    @classmethod
+    @kinds.checked
+    def from_a2a(cls, data: Mapping[str, Any]) -> AgentCard:
+        """The card that A2A's JSON ``data`` says.
+
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for what is none.
+
+        >>> import sagents_nb as sa
+        >>> card = sa.AgentCard(name="weather", capabilities=("weather",), tools=("tides",))
+        >>> sa.AgentCard.from_a2a(card.to_a2a("https://example.org/a2a")) == card
+        True
+        """
+        try:
+            read = msgspec.convert(dict(data), _A2ACard)
+        except msgspec.ValidationError as error:
+            raise ConfigurationError(f"This is no card of A2A: {error}.") from None
+        tools = [skill for skill in read.skills if skill.tags == ["tool"]]
+        others = [skill.tags for skill in read.skills if skill not in tools]
+        tags = [tag for each in others for tag in each[each[:1] == ["agent"] :]]
+        return checked_card(
+            cls(
+                name=read.name,
+                description=read.description,
+                capabilities=tuple(dict.fromkeys(tags)),
+                avatar=read.iconUrl,
+                tools=tuple(skill.name for skill in tools),
+                version=read.version or "1",
+            )
+        )
+
+
+class _A2ASkill(msgspec.Struct):
+    name: str
+    tags: list[str] = []
+
+
+class _A2ACard(msgspec.Struct):
+    name: str
+    description: str = ""
+    version: str = ""
+    iconUrl: str = ""  # noqa: N815
+    skills: list[_A2ASkill] = []
 
 
 def card_of(agent: AgentProtocol, **said: Any) -> AgentCard:

@@ -39,6 +39,7 @@ from ..store import tasks as rows
 from ..store.tasks import StoredTasks
 from ..tasks import Artifact, TaskRecord
 from ..text import logger_of, said_by
+from .a2a import task_to_a2a
 
 logger = logger_of(__name__)
 
@@ -186,6 +187,18 @@ class Task:
         if not self.is_at_work:
             self.record = self._rows.get(self.id)
         return self
+
+    def to_a2a(self) -> dict[str, Any]:
+        """The Task of A2A 1.0 with its artifacts, as JSON-ready data.
+
+        >>> import sagents_nb as sa
+        >>> agents = sa.AgentRegistry()
+        >>> _ = agents.add(sa.Agent(sa.ScriptedModel(["Sun."]), name="weather"))
+        >>> task = agents.delegate("Tomorrow?", to="weather").wait()
+        >>> task.to_a2a()["status"]["message"]["parts"]
+        [{'text': 'Sun.'}]
+        """
+        return task_to_a2a(self.record, self.artifacts)
 
     # waiting
 
