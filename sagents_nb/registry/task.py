@@ -184,9 +184,19 @@ class Task:
         >>> agents.delegate("Tomorrow?", to="weather").wait().refresh().state
         'completed'
         """
-        if not self.is_at_work:
-            self.record = self._rows.get(self.id)
+        self._learn(self._rows.get(self.id))
         return self
+
+    def _learn(self, record: TaskRecord) -> None:
+        """Take over what the store has; what was read before somebody's change is old."""
+        runtime.call(self._take, record)
+
+    def _take(self, record: TaskRecord) -> str:
+        """The state before."""
+        previous = self.record.state
+        if record.change >= self.record.change:
+            self.record = record
+        return previous
 
     def to_a2a(self) -> dict[str, Any]:
         """The Task of A2A 1.0 with its artifacts, as JSON-ready data.
@@ -293,7 +303,7 @@ class Task:
         >>> task.respond("Bergen").wait().text
         'The tides of Bergen'
         """
-        self.record = record = self._rows.get(self.id)
+        record = self.refresh().record
         question = self.question
         if question is None:
             ask = "; task.retry() goes on" if record.state == "input_required" else ""
@@ -362,7 +372,7 @@ class Task:
         """
         if self.is_at_work:
             raise NotRunning(f"Task {self.id!r} is at work; wait for it.")
-        self.record = record = self._rows.get(self.id)
+        record = self.refresh().record
         if record.is_terminal or record.question is not None:
             instead = "; answer it by task.respond(…)" if record.question is not None else ""
             raise NotRunning(f"Task {self.id!r} is {record.state}{instead}.")
@@ -371,7 +381,7 @@ class Task:
 
     def _changed_by_people(self, state: str, word: str, **values: Any) -> None:
         done, record = self._rows.run(rows.change, self.id, state, **values)
-        previous, self.record = self.record.state, record
+        previous = runtime.call(self._take, record)
         if not done:
             raise NotRunning(
                 f"Task {self.id!r} is {record.state}, so it cannot be {word} any more."
@@ -495,7 +505,7 @@ class Task:
         done, record = await workers.run(
             lambda: self._rows.run(rows.change, self.id, state, **values)
         )
-        previous, self.record = self.record.state, record
+        previous = self._take(record)
         if not done:
             raise _Overtaken
         self._tell(TaskUpdated, state=state, previous=previous, text=record.message)
