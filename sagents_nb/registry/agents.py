@@ -108,6 +108,7 @@ class AgentRegistry:
         self._catalog: ToolCatalog | None = None
         self._tasks: WeakValueDictionary[str, Task] = WeakValueDictionary()
         self.watched: dict[str, Watch] = {}
+        self.told: dict[str, int] = {}  # by task, the last change that this process told of
 
     def __repr__(self) -> str:
         return f"<AgentRegistry: {', '.join(self._entries) or 'no agents'}>"

@@ -42,6 +42,7 @@ class Host(Protocol):
 
     scope: Any
     watched: dict[str, Watch]
+    told: dict[str, int]
 
     @property
     def store(self) -> Any:
@@ -63,14 +64,16 @@ class Watch:
         runtime.spawn(self._watch())
 
     async def _watch(self) -> None:
-        told = self.task.record.told
+        told = max(self.task.record.told, self._agents.told.get(self.task.id, 0))
         try:
             while True:
                 record = await self.task.stop_after(told)
                 if record.state in ("submitted", "working"):
                     return  # another process works on it
                 await workers.run(self._tell, record)
-                told, self._recovers = record.change, False
+                # Who has read the row before that must not tell of it again.
+                told = self._agents.told[self.task.id] = record.change
+                self._recovers = False
                 if record.is_terminal:
                     return
         except SagentsError as error:
@@ -100,8 +103,7 @@ def news_of(record: TaskRecord) -> Message:
 
 
 def _has_heard(session: Session, record: TaskRecord) -> bool:
-    said = [*session.messages, *(queued.message for queued in session.queued)]
-    told = (message.metadata.get(TASK) for message in said)
+    told = (message.metadata.get(TASK) for message in session.said())
     return any(
         isinstance(each, dict)
         and (each.get("id"), each.get("change")) == (record.id, record.change)
@@ -125,7 +127,8 @@ def recover(agents: Host, session: Session, caller: Caller) -> list[Task]:
 
 
 def _attend(agents: Host, task: Task, session: Session, recovers: bool) -> None:
-    if task.id in agents.watched:
+    told = max(task.record.told, agents.told.get(task.id, 0))
+    if task.id in agents.watched or (task.record.is_terminal and told >= task.record.change):
         return
     Watch(agents, task, session, recovers)
     if task.state in ("submitted", "working"):

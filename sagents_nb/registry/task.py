@@ -408,11 +408,9 @@ class Task:
             pass_on(error)
             with suppress(_Overtaken, SagentsError):
                 await self._change("failed", message=said_by(error))
-        self._working = None
         if self.record.is_terminal:
             await self._close()
-        if not self._opened.done():
-            self._opened.set_result(self._session)
+        self._working = None
         self._settle()
 
     async def _worked(self, decisions: Mapping[str, Any] | None) -> None:

@@ -219,6 +219,11 @@ class Actor:
         return loop.state if loop is not None else self._state
 
     @property
+    def taken(self) -> list[Message]:
+        """What the active run has taken of what was said, and is no part of the state yet."""
+        return [] if self._loop is None else list(self._loop.pending)
+
+    @property
     def added_tools(self) -> Mapping[str, Tool]:
         """By name the tools that hooks and tools have added in this conversation."""
         added: Mapping[str, Tool] = self.local.get(ADDED, ({}, None))[0]
@@ -517,6 +522,7 @@ class Actor:
         )
         loop.ctx.decided = dict(self.approvals.said)
         loop.ctx.caller = self.options.caller
+        loop.pending = list(messages)
         self._meter = loop.ctx.meter
         self._set_status("running")
         self._task = None

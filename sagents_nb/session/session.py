@@ -769,6 +769,26 @@ class Session:
         """What waits: steered messages, follow-ups, and those that begin runs of their own."""
         return self.actor.inbox.queued
 
+    def said(self) -> list[Message]:
+        """All that was said here, in one moment: :attr:`messages`, what waits, and in between.
+
+        What a run has just taken out of the queue is in neither of the two for a while.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> session.steer("Be brief.")
+        >>> [message.text for message in session.said()]
+        ['hi', 'Hello!', 'Be brief.']
+        """
+        actor = self.actor
+
+        def now() -> list[Message]:
+            waiting = [queued.message for queued in actor.inbox.queued]
+            return [*actor.state.messages, *actor.taken, *waiting]
+
+        return runtime.call(now)
+
     @property
     def steering_mode(self) -> str:
         """How many steered messages one turn takes: "one-at-a-time" or "all"."""
