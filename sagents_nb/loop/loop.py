@@ -67,8 +67,9 @@ class Loop:
     """One run: it starts from a state and ends with an :class:`Outcome`.
 
     ``commits`` is how what happens becomes part of the conversation, ``model_calls`` how often
-    the model was asked, and ``pending`` what was said to it and is no part of that yet. ``middleware_messages`` are pairs of a middleware's id and a message for
-    it, delivered between turns; whoever gives them may add to them while it runs.
+    the model was asked, and ``pending`` what was said to it and is no part of that yet.
+    ``middleware_messages`` are pairs of a middleware's id and a message for it, delivered between
+    turns; whoever gives them may add to them while it runs.
     """
 
     def __init__(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import sagents_nb as sa
 from sagents_nb.models.base import ModelRequest
+from sagents_nb.store import tasks as rows
 from tests.session.gates import Gate
 from tests.talking import PATIENCE, agent_of, call, until
 
@@ -19,6 +23,18 @@ def starting(agents: sa.AgentRegistry, *turns: Any) -> sa.Agent:
 
 def start(to: str, id: str = "c1") -> sa.ToolCall:
     return call("start_task", id, agent=to, instructions="Do it.")
+
+
+def on(tool: str, id: str = "c2") -> Callable[[ModelRequest], sa.ToolCall]:
+    """A call about the task that was begun first."""
+
+    def turn(request: ModelRequest) -> sa.ToolCall:
+        said = " ".join(r.text for m in request.messages for r in m.tool_results)
+        found = re.search(r"task-\w+", said)
+        assert found is not None
+        return call(tool, id, task_id=found[0])
+
+    return turn
 
 
 def told(session: sa.Session) -> list[str]:
@@ -51,11 +67,7 @@ def test_a_question_wakes_it_and_people_answer_it_there(agents: sa.AgentRegistry
 
     agents.add(report)
 
-    def check(request: ModelRequest) -> sa.ToolCall:
-        id = agents.store.tasks.list()[0].id
-        return call("check_task", "c2", task_id=id)
-
-    turns = [start("report"), "Begun.", check, "It is asked.", "Good."]
+    turns = [start("report"), "Begun.", on("check_task"), "It is asked.", "Good."]
     session = sa.Session(starting(agents, *turns))
     session.send("Go.")
     until(lambda: session.status == "interrupted")
@@ -146,18 +158,9 @@ def test_news_that_a_run_has_just_taken_are_not_told_again(
     tasks = agents.store.tasks
     record = tasks.list()[0]
 
-    import msgspec
-
-    from sagents_nb.store import tasks as rows
-
-    tasks.run(
-        rows.create,
-        msgspec.structs.replace(
-            record, id="task-again", context="again", state="completed", told=0
-        ),
-    )
+    tasks.run(rows.create, replace(record, id="task-again", context="again", told=0))
     metadata = {"task": {**news.metadata["task"], "id": "task-again"}}
-    again.send(msgspec.structs.replace(news, metadata=metadata)).result(PATIENCE)
+    again.send(replace(news, metadata=metadata)).result(PATIENCE)
     until(lambda: others.store.tasks.get("task-again").told == record.change)
     assert told(again) == ["completed"]
 
@@ -165,24 +168,22 @@ def test_news_that_a_run_has_just_taken_are_not_told_again(
 def test_tasks_are_listed_checked_and_canceled(agents: sa.AgentRegistry, gate: Gate) -> None:
     agents.add(agent_of(call("hold"), "Held.", name="holds", tools=[gate.tool]))
 
-    def id() -> str:
-        return agents.store.tasks.list()[0].id
-
     turns = [
         start("holds"),
         call("list_tasks", "c2"),
-        lambda request: call("check_task", "c3", task_id=id()),
-        lambda request: call("cancel_task", "c4", task_id=id()),
-        lambda request: call("cancel_task", "c5", task_id=id()),
+        on("check_task", "c3"),
+        on("cancel_task", "c4"),
+        on("cancel_task", "c5"),
         call("check_task", "c6", task_id="task-of-others"),
         *["Fine."] * 3,
     ]
     session = sa.Session(starting(agents, *turns))
     session.send("Go.").result(PATIENCE)
     results = [r for m in session.messages for r in m.tool_results]
-    assert f"{id()}, holds: " in results[1].text
+    id = agents.store.tasks.list()[0].id
+    assert f"{id}, holds: " in results[1].text
     assert "is working" in results[2].text or "is submitted" in results[2].text
-    assert results[3].text == f"Task {id()} is canceled."
+    assert results[3].text == f"Task {id} is canceled."
     assert results[4].is_error
     assert results[5].is_error
     until(lambda: told(session) == ["canceled"])

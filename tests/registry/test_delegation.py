@@ -208,8 +208,12 @@ def test_of_many_agents_those_are_offered_that_fit(agents: sa.AgentRegistry) -> 
         agents.add(agent_of("Fine.", name=name, description=f"Knows all about {name}."))
     agents.add(agent_of(name="secret", description="Knows all about museums."), delegable=False)
     model = sa.ScriptedModel(
-        ["Fine.", call("search_agents", query="hotels"), call("agent__hotels", instructions="Go.")]
-        + ["Fine."]
+        [
+            "Fine.",
+            call("search_agents", query="hotels"),
+            call("agent__hotels", instructions="Go."),
+            "Fine.",
+        ]
     )
     middleware = [sa.Delegation(agents, limit=2)]
     agent = sa.Agent(model, name="host", middleware=middleware, replace_default_middleware=True)
