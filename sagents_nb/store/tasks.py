@@ -102,9 +102,8 @@ def change(
         .where(c.conversation_id == id, c.state == record.state, c.change == record.change)
         .values(_row(changed))
     )
-    if connection.execute(update).rowcount:
-        return True, changed
-    return False, get(connection, tables, owner, id)
+    done = bool(connection.execute(update).rowcount)
+    return done, get(connection, tables, owner, id)
 
 
 def told(connection: sql.Connection, tables: Tables, owner: str, id: str, number: int) -> None:
