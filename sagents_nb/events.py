@@ -18,7 +18,6 @@ from .interrupts import Decision
 from .interrupts import Interrupt as InterruptData
 from .messages import Delta, Message, ToolCall, ToolResult, Usage
 from .state import Todo
-from .tasks import Artifact
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
@@ -429,10 +428,10 @@ class TaskOutput(Event, frozen=True, tag="task_output"):
 
 
 class TaskArtifact(Event, frozen=True, tag="task_artifact"):
-    """A task has made something."""
+    """A task has made something, an :class:`~sagents_nb.Artifact`."""
 
     task_id: str
-    artifact: Artifact
+    artifact: Any
 
     if TYPE_CHECKING:
         type: ClassVar[Literal["task_artifact"]]

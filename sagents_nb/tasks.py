@@ -47,6 +47,9 @@ def before(state: str) -> tuple[str, ...]:
 class Artifact(msgspec.Struct, frozen=True, kw_only=True):
     """Something that a task has made, its ``parts``; the ``index`` is its number there, from 0.
 
+    ``task_id`` is that task, ``name`` and ``description`` say what it is, ``metadata`` is data of
+    whoever made it, and ``created_at`` is when, in UTC.
+
     It is not the ``artifact`` of a :class:`~sagents_nb.ToolOutput`, which is an object of this
     process: this one is kept in the store.
 
@@ -87,8 +90,11 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     ``question`` is what it asks people while it waits for input: an interrupt, as data; ``message``
     says so in a sentence, and why it failed. ``deadline`` is a moment in seconds since the epoch,
     and ``budget`` what it may use, as data. ``background`` tasks are told to their context when
-    they end: ``change`` counts the changes of the state, and ``told`` is the last that was. Times
-    are UTC; ``seconds`` is how long it has worked.
+    they end: ``change`` counts the changes of the state, and ``told`` is the last that was.
+
+    ``output`` is what came of it. At most ``max_depth`` agents may be in its chain. It was made at
+    ``created_at``, its state last changed at ``updated_at``, and it ended at ``completed_at``, in
+    UTC. ``seconds`` is how long it has worked, ``tokens`` and ``cost_usd`` what that took.
 
     >>> from sagents_nb import TaskRecord
     >>> TaskRecord(id="task-1", agent="weather", state="failed").is_terminal

@@ -110,6 +110,7 @@ class AgentRegistry:
         self.watched: dict[str, Watch] = {}
         self.told: dict[str, int] = {}  # by task, the last change that this process told of
 
+    @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<AgentRegistry: {', '.join(self._entries) or 'no agents'}>"
 
@@ -278,7 +279,7 @@ class AgentRegistry:
     def search(
         self, query: str, limit: int = 10, min_score: float = 0.0, *, delegable: bool = False
     ) -> pandas.DataFrame:
-        """Who fits ``query``, the best first, as a frame.
+        """Who fits ``query``, the best first, as a frame of at most ``limit`` rows.
 
         The columns are name, score (a share of the best one's), calls (tasks that have ended),
         success_rate, latency (seconds) and cost (US dollars), these as means. Those below
@@ -316,7 +317,7 @@ class AgentRegistry:
         recent: Sequence[str] = (),
         limit: int = 10,
     ) -> pandas.DataFrame:
-        """The tools of all agents that fit ``query``, the best first, as a frame.
+        """The tools of all agents that fit ``query``, the best ``limit``, as a frame.
 
         The columns are tool ("agent/tool"), agent, description and score. Those in ``exclude`` are
         left out; those in ``recent``, used a moment ago, count for less. Both name tools with their
@@ -368,9 +369,10 @@ class AgentRegistry:
         """Who is best for that ``capability``, or for what its words say.
 
         Of those that have it, the one with the best success rate, then the fastest and the
-        cheapest. ``max_latency`` is in seconds of work, ``max_cost_usd`` in US dollars a task; one
-        of which that is not known yet may be tried. Raises :class:`~sagents_nb.errors.NotFound`
-        where none fits.
+        cheapest. ``max_latency`` is in seconds of work, ``max_cost_usd`` in US dollars a task,
+        ``min_success_rate`` from 0 to 1; one of which that is not known yet may be tried.
+
+        Raises :class:`~sagents_nb.errors.NotFound` where none fits.
 
         >>> import sagents_nb as sa
         >>> agents = sa.AgentRegistry()
@@ -496,7 +498,7 @@ class AgentRegistry:
     # for tasks and delegations
 
     def start(self, record: TaskRecord, scope: Any, caller: Caller) -> Task:
-        """The task of that record, made if it is not there, and worked on; not on the loop."""
+        """The task of that ``record``, made if need be, at work for ``caller``; in a thread."""
         tasks = self.store.scoped(scope).tasks
         tasks.run(rows.create, record)  # unless it was begun before the process ended
         task = self.known(tasks.get(record.id), scope, caller)
@@ -507,7 +509,7 @@ class AgentRegistry:
         return task
 
     def known(self, record: TaskRecord, scope: Any, caller: Caller) -> Task:
-        """The one object of this process for that task."""
+        """The one object here for the task of that ``record``; ``caller`` is for whom it is."""
         with self._lock:
             task = self._tasks.get(record.id)
             if task is None:
@@ -515,7 +517,7 @@ class AgentRegistry:
             return task
 
     def agent_for(self, task: Task) -> Agent:
-        """Who works on it; raises NotFound for one that is not there."""
+        """Who works on that ``task``; raises NotFound for one that is not there."""
         entry = self._entry(task.record.agent)
         if entry.agent is not None:
             return entry.agent

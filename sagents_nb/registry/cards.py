@@ -26,6 +26,7 @@ class AgentCard(msgspec.Struct, metaclass=kinds.Record, frozen=True, kw_only=Tru
     ``capabilities`` are words that :meth:`AgentRegistry.route` goes by, ``tools`` the names of what
     it can do, ``avatar`` a picture for people, such as an emoji. One that is not ``delegable`` is
     found, but takes no tasks; one that ``accepts_context`` may be told what was said before.
+    ``version`` is one of your own.
 
     >>> import sagents_nb as sa
     >>> agents = sa.AgentRegistry()

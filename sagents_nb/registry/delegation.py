@@ -53,6 +53,8 @@ _PREFIX = "agent__"
 _RECENT = 6  # messages that a delegate may be told
 _LONGEST = 500  # characters of each
 
+TaskId = Annotated[str, Meta(description="Its id, such as task-1f00.")]
+
 _INSTRUCTIONS = "The whole task: what to do, what to know, and what to return."
 
 
@@ -131,7 +133,9 @@ class Delegation(Middleware):
             tools.append(Tool(self.list_tasks, idempotent=True))
         return tools
 
-    async def search_agents(self, query: str, ctx: ToolContext) -> ToolOutput:
+    async def search_agents(
+        self, query: Annotated[str, Meta(description="A few words.")], ctx: ToolContext
+    ) -> ToolOutput:
         """Find further agents by what they are to do, in a few words. You can call them then."""
         known = _found(ctx.state)
         hits = await workers.run(self.agents.find, query, self.limit, self.min_score, known, True)
@@ -215,7 +219,7 @@ class Delegation(Middleware):
     async def delegate(
         self, ctx: ToolContext, instructions: str, name: str
     ) -> ToolOutput | Interrupt:
-        """Have the agent ``name`` do something, and give its answer; what a call of it does."""
+        """Have the agent ``name`` do what ``instructions`` say, and give its answer, as a tool."""
         refused = self._refusal(ctx, instructions, name)
         if refused is not None:
             return refused
@@ -421,7 +425,7 @@ class Delegation(Middleware):
             metadata={"task": {"id": task.id, "agent": name, "state": task.state}},
         )
 
-    async def check_task(self, task_id: str, ctx: ToolContext) -> Any:
+    async def check_task(self, task_id: TaskId, ctx: ToolContext) -> Any:
         """See how far a background task is. If it asks something, people are asked for it."""
         try:
             task = await self._own_task(task_id, ctx)
@@ -434,7 +438,7 @@ class Delegation(Middleware):
             return self._outcome(task, ctx.tool_call_id, ctx.state)
         return f"Task {task.id} of {task.agent} is {task.state}."
 
-    async def cancel_task(self, task_id: str, ctx: ToolContext) -> Any:
+    async def cancel_task(self, task_id: TaskId, ctx: ToolContext) -> Any:
         """Stop a background task."""
         try:
             task = await self._own_task(task_id, ctx)

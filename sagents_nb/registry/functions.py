@@ -76,6 +76,8 @@ class TaskContext:
     def request_input(self, question: str) -> Pending[Any]:
         """What people answer to a ``question``; until then the task is "input_required".
 
+        Raises :class:`~sagents_nb.errors.ConfigurationError` for an empty one.
+
         >>> import sagents_nb as sa
         >>> async def report(ctx: sa.TaskContext):
         ...     return f"The tides of {await ctx.request_input('Which port?')}"

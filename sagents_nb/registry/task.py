@@ -78,7 +78,8 @@ class Task:
     or waits for input. All of it is in the registry's store: after the end of this process
     another one goes on, by :meth:`retry` where it was at work and by :meth:`respond` where it asks.
 
-    ``id`` is also that of its conversation.
+    ``id`` is also that of its conversation. ``record`` is what the store knew of it when that was
+    last seen here, ``scope`` whose it is. ``host`` is its registry, and ``caller`` for whom it is.
 
     >>> import sagents_nb as sa
     >>> agents = sa.AgentRegistry()
@@ -391,7 +392,7 @@ class Task:
     # what is done: everything from here on happens on the runtime loop
 
     def go(self, decisions: Mapping[str, Any] | None = None) -> None:
-        """Work on it, with the answers of people if it asked, unless that is done already."""
+        """Work on it, with the ``decisions`` of people if it asked, unless that is done already."""
         if self.is_at_work or self.record.is_terminal:
             return
         self._stopped = _future()
@@ -509,7 +510,7 @@ class Task:
         self._tell(TaskUpdated, state=state, previous=previous, text=record.message)
 
     def publish(self, kind: type[Event], **fields: Any) -> None:
-        """Tell of it in its conversation, from any thread; nobody hears where that is closed."""
+        """Tell an event of that ``kind`` and ``fields`` in its conversation, if that is open."""
         runtime.call(lambda: self._tell(kind, **fields))
 
     def _tell(self, kind: type[Event], **fields: Any) -> None:
@@ -560,11 +561,11 @@ class Task:
     # what a function does
 
     def returned(self, parts: tuple[ContentPart, ...]) -> None:
-        """A function has given that."""
+        """A function has given these ``parts``."""
         self._value = parts
 
     async def ask(self, question: str) -> Any:
-        """The answer of people to a function's question."""
+        """What people answer to a ``question``; raises NotRunning if it asks already."""
         if self._asked is not None and not self._asked.done():
             raise NotRunning(f"Task {self.id!r} asks already; wait for that answer first.")
         self._asked = waiting = runtime.loop.create_future()
@@ -579,17 +580,17 @@ class Task:
             self._asked = None
 
     async def emit(self, artifact: Artifact) -> Artifact:
-        """Keep something that it made, and tell of it."""
+        """Keep an ``artifact`` that it made, and tell of it."""
         kept = await workers.run(lambda: self._rows.run(rows.add_artifact, artifact))
         self._tell(TaskArtifact, artifact=kept)
         return kept
 
     def say(self, text: str) -> None:
-        """Tell a piece of what it will give."""
+        """Tell ``text``, a piece of what it will give."""
         self.publish(TaskOutput, text=text)
 
     def progress(self, text: str, fraction: float | None) -> None:
-        """Tell how far it is."""
+        """Tell in a ``text`` how far it is; ``fraction`` is 0 to 1."""
         state = self.record.state
         self.publish(TaskUpdated, state=state, previous=state, text=text, fraction=fraction)
 
