@@ -49,14 +49,17 @@ _EXPORTS = {
     "result": "RunResult",
     "session": "Run Session sessions",
     "store": "ConversationStore Scope",
+    "tasks": "Artifact TaskRecord",
+    "registry": "AgentCard AgentRegistry Delegation Task TaskContext",
     "notebook": "ApprovalView ChatView FilesView NotebookTools TodoView",
 }
 # What is seldom needed, and not listed where people look for what they need.
 _SELDOM = (
-    "ActionRequest AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
+    "ActionRequest AgentCard AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
     "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath JsonPart "
     "ModelRequest Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
-    "RetryingModel RunContext SQLStorage SharedBudget StaleOwner ThinkingDelta ToolCallDelta "
+    "RetryingModel RunContext SQLStorage SharedBudget StaleOwner TaskRecord ThinkingDelta "
+    "ToolCallDelta "
     "UntilToolNotCalled VirtualFilesystem agent_loop load_ipython_extension "
     "unload_ipython_extension"
 )

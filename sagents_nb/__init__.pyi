@@ -299,6 +299,21 @@ from .notebook import (
 from .notebook import (
     TodoView as TodoView,
 )
+from .registry import (
+    AgentCard as AgentCard,
+)
+from .registry import (
+    AgentRegistry as AgentRegistry,
+)
+from .registry import (
+    Delegation as Delegation,
+)
+from .registry import (
+    Task as Task,
+)
+from .registry import (
+    TaskContext as TaskContext,
+)
 from .result import (
     RunResult as RunResult,
 )
@@ -322,6 +337,12 @@ from .store import (
 )
 from .store import (
     Scope as Scope,
+)
+from .tasks import (
+    Artifact as Artifact,
+)
+from .tasks import (
+    TaskRecord as TaskRecord,
 )
 from .tools import (
     Tool as Tool,

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from . import kinds
 from .budget import Budget, Meter
@@ -80,6 +80,18 @@ class AgentProtocol(Protocol):
 
     def new_run(self, state: State, emitter: Emitter, **options: Any) -> Any:
         """The :class:`~sagents_nb.loop.loop.Loop` of one run, which has not begun."""
+
+
+class Caller(NamedTuple):
+    """For whom a run works that another agent has asked for, by whatever way.
+
+    ``chain`` are the names of the agents before it, the first one first, and at most ``max_depth``
+    may be in it, None for any number. ``meter`` is what the run's own counting draws on.
+    """
+
+    chain: tuple[str, ...] = ()
+    max_depth: int | None = None
+    meter: Meter | None = None
 
 
 ADDED = "RunContext.added"
@@ -199,6 +211,19 @@ class RunContext:
     _cancelled: threading.Event | None = None
     within: RunContext | None = None
     """The run of whose sub-agent this one is: with it, it is cancelled at once."""
+    caller: Caller = Caller()
+    """For whom it works, where another agent delegated to this one."""
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The names of the agents through which this work came, this one last."""
+        before = self.caller.chain if self.within is None else self.within.chain
+        return (*before, str(getattr(self.agent, "name", "")))
+
+    @property
+    def max_depth(self) -> int | None:
+        """How many agents may be in :attr:`chain`, as the first of them said; None for any."""
+        return self.caller.max_depth if self.within is None else self.within.max_depth
 
     @cached_property
     def files(self) -> Any:

@@ -396,6 +396,47 @@ class SubagentEvent(Event, frozen=True, tag="subagent_event"):
         type: ClassVar[Literal["subagent_event"]]
 
 
+# Tasks.
+
+
+class TaskUpdated(Event, frozen=True, tag="task_updated"):
+    """A task has another ``state``, or tells how far it is: then it is the ``previous`` one.
+
+    ``state`` is one of :data:`sagents_nb.tasks.STATES`. ``text`` is what it asks, why it failed or
+    what it does, and ``fraction`` is 0 to 1 where it is known how far it is.
+    """
+
+    task_id: str
+    agent: str
+    state: str
+    previous: str
+    text: str = ""
+    fraction: float | None = None
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["task_updated"]]
+
+
+class TaskOutput(Event, frozen=True, tag="task_output"):
+    """A piece ``text`` of what a task will give; all of it is there at its end."""
+
+    task_id: str
+    text: str
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["task_output"]]
+
+
+class TaskArtifact(Event, frozen=True, tag="task_artifact"):
+    """A task has made something, an :class:`~sagents_nb.Artifact`."""
+
+    task_id: str
+    artifact: Any
+
+    if TYPE_CHECKING:
+        type: ClassVar[Literal["task_artifact"]]
+
+
 AnyEvent = (
     AgentStart
     | TurnStart
@@ -429,6 +470,9 @@ AnyEvent = (
     | FileDeleted
     | FileMoved
     | SubagentEvent
+    | TaskUpdated
+    | TaskOutput
+    | TaskArtifact
 )
 """What a run or a session tells of itself: ``event.type`` says which of these it is."""
 

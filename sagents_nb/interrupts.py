@@ -20,7 +20,9 @@ from .text import exact, said_by, sha256
 
 ALL_DECISIONS = ("approve", "edit", "reject")
 
-InterruptType = Literal["hitl", "subagent_hitl", "ask_user", "tool", "multiple", "halt", "in_doubt"]
+InterruptType = Literal[
+    "hitl", "subagent_hitl", "task", "ask_user", "tool", "multiple", "halt", "in_doubt"
+]
 """The types that are known here; a tool or hook may use one of its own, such as "payment"."""
 
 

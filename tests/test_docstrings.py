@@ -40,6 +40,11 @@ WITHOUT_EXAMPLE = {
         ConversationStore.update_tool_status ConversationStore.work_of
     """,
     "a run counts with it": "RunContext.spend",
+    "a registry, a delegation or a function's model calls them": """
+        AgentRegistry.agent_for AgentRegistry.agent_named AgentRegistry.delegable AgentRegistry.find
+        AgentRegistry.is_function AgentRegistry.known AgentRegistry.start Task.ask Task.emit Task.go
+        Task.opened Task.progress Task.publish Task.returned Task.say Task.stop_after Task.stopped
+    """,
     "it is publish, but later": "RunContext.publish_kept",
 }
 

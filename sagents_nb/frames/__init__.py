@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .. import kinds
 from ..errors import ConfigurationError
 from ..result import RunResult
-from .columns import COLUMNS, Column, conformed, framed, marked, pandas_module
+from .columns import COLUMNS, OF_TASKS, Column, conformed, framed, marked, pandas_module
 from .plots import plot_timeline, plot_usage
 from .rows import MAKERS, Conversation
 from .saving import load_frame, save_frame
@@ -46,8 +46,9 @@ def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
 
     ``kind`` and ``sources`` may be given in either order, and ``to_frame(session)`` is of its
     messages. ``kind`` is "messages", "tool_calls", "todos", "usage", "events", "files" or
-    "decisions"; the column ``session_id`` tells whose each row is. Raises
-    :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not exist.
+    "decisions", of stores also "tasks" or "artifacts"; the column ``session_id`` tells whose
+    each row is. Raises :class:`~sagents_nb.errors.ConfigurationError` for a kind that does not
+    exist.
 
     >>> from sagents_nb import Agent, ScriptedModel, Session, to_frame
     >>> session = Session(Agent(ScriptedModel(["Hello!"])), id="trip")
@@ -66,14 +67,14 @@ def to_frame(kind: Any, sources: Any = None) -> pandas.DataFrame:
             "to_frame(kind, sources) takes the name of a kind, such as 'messages', and "
             f"{_SOURCES.what}; not {kinds.shown(kind)} and {kinds.shown(sources)}."
         )
-    columns = _columns_from_conversations(kind)
+    columns = COLUMNS[kind] if kind in OF_TASKS else _columns_from_conversations(kind)
     sources = [sources] if hasattr(sources, "to_frame") else list(sources)
     for source in sources:
         if not hasattr(source, "to_frame") or isinstance(source, type):
             raise ConfigurationError(_no_source(type(source).__name__))
     parts = [source.to_frame(kind) for source in sources]
     if not parts:
-        return frame_of(kind, ())
+        return framed(columns, dict.fromkeys(columns, ()))
     return marked(columns, conformed(columns, pandas_module().concat(parts, ignore_index=True)))
 
 
@@ -101,6 +102,8 @@ def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFra
 def _columns_from_conversations(kind: str) -> dict[str, Column]:
     if kind in MAKERS:
         return COLUMNS[kind]
+    if kind in OF_TASKS:
+        raise ConfigurationError(f"{kind!r} frames come from store.to_frame({kind!r}) alone.")
     if kind in COLUMNS:
         raise ConfigurationError(f"{kind!r} frames come from agent.{kind}(…) alone.")
     raise ConfigurationError(f"There is no frame {kind!r:.40}; kinds are {', '.join(MAKERS)}.")

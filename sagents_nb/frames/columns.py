@@ -17,6 +17,7 @@ import msgspec
 from .. import kinds
 from ..errors import ConfigurationError
 from ..state import TODO_STATUSES
+from ..tasks import STATES
 from ..text import REPLACEMENT, whole
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 TIME = "datetime64[us, UTC]"
 
 TOOL_STATUSES = ("completed", "failed", "rejected", "cancelled", "skipped", "interrupted")
+OF_TASKS = ("tasks", "artifacts")
+"""The kinds that a store makes of its tasks, not of conversations."""
+
 ROW_STATUSES = ("completed", "failed", "interrupted", "not_run")
 DECISIONS = ("approve", "edit", "reject", "respond")
 
@@ -144,6 +148,32 @@ COLUMNS: dict[str, dict[str, Column]] = {
         "waited": _span("seconds that the run waited for it"),
         "run_id": _text("the id of the run that waited"),
         "time": Column(TIME, "when it was decided"),
+    },
+    "tasks": {
+        "task_id": _text("the id of the task, and of its conversation"),
+        "agent": _word("who works on it"),
+        "caller": _word("the agent that asked for it; empty for a person"),
+        "context": _text("the conversation in which it began"),
+        "state": _word("how far it is", STATES),
+        "chain": _text("the agents through which it came, itself last"),
+        "input": _text("what is to be done"),
+        "output": _text("what came of it"),
+        "message": _text("what it asks, or why it failed"),
+        "background": Column("boolean", "whether its caller went on meanwhile"),
+        "seconds": _span("seconds of work"),
+        "tokens": _count("tokens that it used"),
+        "cost_usd": Column("float64", "US dollars; missing where no price is known"),
+        "created": Column(TIME, "when it was made"),
+        "updated": Column(TIME, "when its state last changed"),
+        "completed": Column(TIME, "when it ended"),
+    },
+    "artifacts": {
+        "task_id": _text("the task that made it"),
+        "index": Column("int64", "its number there, from 0"),
+        "name": _text("its name"),
+        "description": _text("what it is"),
+        "content": _text("its text; other parts as JSON"),
+        "time": Column(TIME, "when it was made"),
     },
     "map": {
         "prompt": _text("what was asked: the text of the row's last message"),

@@ -87,6 +87,9 @@ def _asked(request: ActionRequest) -> str:
     return sha256(canonical_json([*asked, request.defaults] if request.defaults else asked))
 
 
+_ELSEWHERE = ("subagent_hitl", "task")
+
+
 def check_decisions(
     interrupt: Interrupt, given: Decisions, tools: Mapping[str, Tool], chain: Chain
 ) -> dict[str, Decision]:
@@ -98,9 +101,9 @@ def check_decisions(
         raise InvalidDecision("A halt takes no decision: dismiss() it, or send a message.")
     decisions = decisions_for(interrupt, given)
     parts = interrupt.parts or (interrupt,)
-    # A sub-agent's tools are its own, whatever they are called; its middleware checks them.
+    # Another agent's tools are its own, whatever they are called; the middleware checks them.
     doubtful = doubtful_calls(interrupt)
-    elsewhere = {i for part in parts if part.type == "subagent_hitl" for i in part.tool_call_ids}
+    elsewhere = {i for part in parts if part.type in _ELSEWHERE for i in part.tool_call_ids}
     for request in interrupt.action_requests:
         decision = decisions[request.tool_call_id]
         if request.tool_call_id in doubtful:

@@ -67,8 +67,9 @@ class Loop:
     """One run: it starts from a state and ends with an :class:`Outcome`.
 
     ``commits`` is how what happens becomes part of the conversation, ``model_calls`` how often
-    the model was asked. ``middleware_messages`` are pairs of a middleware's id and a message for
-    it, delivered between turns; whoever gives them may add to them while it runs.
+    the model was asked, and ``pending`` what was said to it and is no part of that yet.
+    ``middleware_messages`` are pairs of a middleware's id and a message for it, delivered between
+    turns; whoever gives them may add to them while it runs.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Loop:
         self._tools: Mapping[str, Any] | None = None  # those that the specs are of
         self._specs: tuple[ToolSpec, ...] = ()
         self._artifacts: dict[str, Any] = {}
-        self._pending: list[Message] = []  # taken, and not yet part of the conversation
+        self.pending: list[Message] = []
         self._in_turn = False
         self._begun: list[PreparedCall] | None = None  # the calls of an answer they began with
         self._pause: bool | str | None = None  # whether to pause after it, once that was asked
@@ -137,7 +138,7 @@ class Loop:
         broken: Message | None = None
         interrupt = self.state.interrupt
         self._resumes = decisions is not None
-        self._pending = list(messages)
+        self.pending = list(messages)
         self._unfinished = recovered or _NOTHING
         if interrupt is not None:
             doubtful = self._unfinished.doubtful | doubtful_calls(interrupt)
@@ -227,7 +228,7 @@ class Loop:
     async def _drive(
         self, interrupt: Interrupt | None, decisions: Mapping[str, Decision] | None
     ) -> str:
-        if decisions is None and not self._pending and doubtful_calls(interrupt):
+        if decisions is None and not self.pending and doubtful_calls(interrupt):
             self.emit(InterruptEvent, interrupt=interrupt)  # nothing but an answer goes on
             return "interrupted"
         if interrupt is not None:
@@ -243,7 +244,7 @@ class Loop:
                 if await self._take_answers(interrupt, decisions):
                     return "interrupted"
                 decisions = None
-                if self._pending:
+                if self.pending:
                     await self._close_open_calls("another message came")
                     await self._append_pending()
             if await self._hooks("before_run"):
@@ -255,7 +256,7 @@ class Loop:
             elif open_calls(self.state):
                 self._start_turn()
                 status = await self._run_tools(self._calling_message())
-        elif open_calls(self.state) and not self._pending:  # it was paused: go on where it was
+        elif open_calls(self.state) and not self.pending:  # it was paused: go on where it was
             if await self._hooks("before_run"):
                 return "interrupted"
             self._start_turn()
@@ -275,21 +276,21 @@ class Loop:
     async def _turns(self) -> str:
         config, ctx = self.config, self.ctx
         await self._take(config.steering)
-        if not self._pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
+        if not self.pending and (last := self.state.messages[-1:]) and last[0].role == "assistant":
             await self._take(config.follow_ups)  # nothing else is to be answered
-            if self._resumes and not self._pending and not self._wants_more(last[0]):
+            if self._resumes and not self.pending and not self._wants_more(last[0]):
                 return "completed"  # a hook asked about an answer
         shared = clock()
         while True:
             more = True
-            while more or self._pending:
+            while more or self.pending:
                 if clock() - shared > TURN:  # a model and tools may never wait for anything
                     await asyncio.sleep(0)
                     shared = clock()
                 self._start_turn()
                 if open_calls(ctx.state):
                     await self._close_open_calls("another message came")
-                if self._pending:
+                if self.pending:
                     await self._append_pending()
                     if open_calls(ctx.state):  # the prompt ends with them: go on there
                         if status := await self._run_tools(self._calling_message()):
@@ -319,12 +320,12 @@ class Loop:
                     if stop and await settled(stop):
                         return "completed"
                 await self._take(config.steering)
-                if pause and self._pending:
+                if pause and self.pending:
                     return self._paused(pause)
             await self._take(config.follow_ups)
-            if not self._pending and config.chain.hooks["before_stop"]:
+            if not self.pending and config.chain.hooks["before_stop"]:
                 await self._ask_whether_to_stop()
-            if not self._pending:
+            if not self.pending:
                 return "completed"
             if pause:
                 return self._paused(pause)
@@ -334,12 +335,12 @@ class Loop:
         if self.model_calls < self._most:
             said = await self.config.chain.before_stop(self.state, self.ctx)
             await self.commits.tell_changes()
-            self._pending += said
+            self.pending += said
 
     async def _take(self, source: Source | None) -> None:
         """Take the messages that wait there."""
         if source is not None and (messages := source()):
-            self._pending += await settled(messages)
+            self.pending += await settled(messages)
 
     def _pauses(self) -> bool | str:
         return False if self.config.should_pause is None else self.config.should_pause()
@@ -451,7 +452,7 @@ class Loop:
             and not self._wants_more(message)
             and not (hooks["after_model"] or hooks["before_stop"] or hooks["after_run"])
             and not may_yet_fail
-            and not (self._pending or self.middleware_messages)
+            and not (self.pending or self.middleware_messages)
         )
 
     async def _beginning_with(self, answer: ModelAnswer) -> list[PreparedCall]:
@@ -582,7 +583,7 @@ class Loop:
         """Put answers where the questions were; whether something still waits."""
         chain, ctx = self.config.chain, self.ctx
         waiting, self._refused, said = await apply_decisions(interrupt, decisions, chain, ctx)
-        self._pending += said
+        self.pending += said
         await self.commits.tell_changes()
         if not waiting:
             return False
@@ -651,8 +652,8 @@ class Loop:
     # the conversation
 
     async def _append_pending(self) -> None:
-        while self._pending:
-            await self.commits.append(self._pending.pop(0))
+        while self.pending:
+            await self.commits.append(self.pending.pop(0))
 
     async def _close_open_calls(self, reason: str) -> tuple[ToolResult, ...]:
         """Answer calls that have no result, so that any provider accepts the history."""
@@ -681,7 +682,7 @@ class Loop:
         """The state as it would be if the run had stopped now; nothing is told or changed."""
         message = closing_message(self.state, reason, self._unfinished)
         state = self.state if message is None else self.state.add_message(message)
-        return state.add_messages(self._pending)
+        return state.add_messages(self.pending)
 
 
 def _failure(error: BaseException) -> AgentError:

@@ -118,6 +118,13 @@ class Middleware:
         it is resolved (its placeholder results replaced); an Interrupt that something still waits.
         """
 
+    def repeats(self, call: ToolCall) -> bool:
+        """Whether a ``call`` of a tool that it adds to runs may be run again after a crash.
+
+        Of the tools that it brings they themselves say that (``idempotent``).
+        """
+        return False
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 

@@ -243,7 +243,7 @@ class SubAgentRun:
             return Interrupt(type="halt", message=inner.message, data=data)
         _waiting[self._key] = self
         message = inner.message or f"Sub-agent {self.kind!r} needs approval."
-        self._ids = _outer_ids(call_id, inner.tool_call_ids, parent)
+        self._ids = outer_ids(call_id, inner.tool_call_ids, parent)
         requests = tuple(
             replace(request, tool_call_id=outer)
             for request, outer in zip(inner.action_requests, self._ids, strict=True)
@@ -252,11 +252,11 @@ class SubAgentRun:
             type="subagent_hitl",
             action_requests=requests,
             message=message,
-            data={**origin, "key": self._key, "interrupt": _described(inner)},
+            data={**origin, "key": self._key, "interrupt": described(inner)},
         )
 
 
-def _outer_ids(call_id: str, inner: Sequence[str], parent: State) -> dict[str, str]:
+def outer_ids(call_id: str, inner: Sequence[str], parent: State) -> dict[str, str]:
     """What people decide on as, to the ids that calls of the sub-agent of ``call_id`` have.
 
     No other call waits under one of them, whatever ids the models chose.
@@ -273,9 +273,9 @@ def _outer_ids(call_id: str, inner: Sequence[str], parent: State) -> dict[str, s
     return found
 
 
-def _described(interrupt: Interrupt) -> dict[str, Any]:
+def described(interrupt: Interrupt) -> dict[str, Any]:
     """What whoever shows the question may need to know of it."""
-    parts = [_described(part) for part in interrupt.parts]
+    parts = [described(part) for part in interrupt.parts]
     return {
         "type": interrupt.type,
         "message": interrupt.message,

@@ -16,7 +16,7 @@ from msgspec.structs import replace as struct_replace
 
 from .. import kinds
 from ..agent import Agent
-from ..budget import Meter
+from ..budget import Meter, meter_of
 from ..context import ADDED
 from ..errors import (
     AgentError,
@@ -219,6 +219,11 @@ class Actor:
         return loop.state if loop is not None else self._state
 
     @property
+    def taken(self) -> list[Message]:
+        """What the active run has taken of what was said, and is no part of the state yet."""
+        return [] if self._loop is None else list(self._loop.pending)
+
+    @property
     def added_tools(self) -> Mapping[str, Tool]:
         """By name the tools that hooks and tools have added in this conversation."""
         added: Mapping[str, Tool] = self.local.get(ADDED, ({}, None))[0]
@@ -386,6 +391,17 @@ class Actor:
             self.log.turn_back((id, branch), state.messages[position:])
             self.replace(None, state, branch=True)
 
+    def wake_agent(self, messages: list[Message]) -> Run | None:
+        """Start or queue a run with messages that answer nothing; what waits for people waits on.
+
+        Then they are kept for when it goes on.
+        """
+        self.check_open()
+        if self.status in ("interrupted", "paused"):
+            self.enqueue(messages, "follow_up")
+            return None
+        return self.send(messages, "queue", {})
+
     def enqueue(self, messages: list[Message], when: str) -> None:
         """Queue messages for the active run, or the next one."""
         self.check_open()
@@ -496,7 +512,7 @@ class Actor:
             local=self.local,
             notify=self.notify,
             middleware_messages=self.middleware.waiting,
-            meter=meter,
+            meter=meter or self._meter_of(agent),
             steering=self.inbox.steering,
             follow_ups=self.inbox.follow_ups,
             skip_rest=self.inbox.skips_rest,
@@ -505,11 +521,18 @@ class Actor:
             transcribe=self._transcript and self._transcript.keep,
         )
         loop.ctx.decided = dict(self.approvals.said)
+        loop.ctx.caller = self.options.caller
+        loop.pending = list(messages)
         self._meter = loop.ctx.meter
         self._set_status("running")
         self._task = None
         runtime.spawn(self._execute(run, loop, messages, decisions, held), run.context)
         return run
+
+    def _meter_of(self, agent: Agent) -> Meter | None:
+        """What a run counts by that works for another agent; None for one of its own."""
+        before = self.options.caller.meter
+        return None if before is None else meter_of(agent.budget, before)
 
     async def _execute(
         self,

@@ -38,6 +38,7 @@ from .journal import SessionJournal
 if TYPE_CHECKING:
     from ..store import ConversationStore
     from ..store.journal import Journal
+    from ..tools import Tool
 
 logger = logger_of(__name__)
 
@@ -387,7 +388,7 @@ def _ends(
             continue
         if row.result is not None:
             results[id] = row.result
-        elif tool is not None and tool.idempotent:
+        elif _repeats(agent, call, tool):
             pass  # it is run again
         elif (word := _word(folded.decisions, id, row.seq)) is not None:
             result = confirmed_result(call, word)
@@ -430,6 +431,13 @@ def _status(restored: RestoredSession, folded: Folded) -> str:
         return "paused"
     left = run.status != "error" and (folded.queued or run.status == "paused")
     return "paused" if left else "idle"
+
+
+def _repeats(agent: Agent, call: ToolCall, tool: Tool | None) -> bool:
+    """Whether it may be run again; of a tool that is added to runs its middleware knows that."""
+    if tool is not None:
+        return tool.idempotent
+    return any(item.repeats(call) for item in agent.middleware)
 
 
 def _delegates(agent: Agent, call: ToolCall) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import kinds
+from ..context import Caller
 from ..errors import AgentError, ConfigurationError, pass_on
 from ..messages import DISPLAY, Message
 from ..runtime.thread import runtime
@@ -122,6 +123,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     ``presence_timeout``. ``message_preprocessor`` makes of a user's message what people and what
     the model see. ``display_persistence`` keeps the transcript, the store does by default;
     ``agent_persistence`` the state at the turns of its life, besides what the store does.
+    ``caller`` is for whom it works, where another agent has delegated to this one.
     """
 
     store: Any = None
@@ -133,6 +135,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     message_preprocessor: Preprocessor | None = None
     agent_persistence: AgentPersistence | None = None
     display_persistence: DisplayMessagePersistence | None = None
+    caller: Caller = Caller()
 
     def __post_init__(self) -> None:
         kinds.check_fields(self, **_KINDS)

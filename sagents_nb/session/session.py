@@ -718,6 +718,21 @@ class Session:
         """
         self._act(self.actor.enqueue, self._said(message), "follow_up")
 
+    @kinds.checked(message=kinds.ANYTHING)
+    def wake(self, message: Prompt) -> Run | None:
+        """Have the agent answer a ``message`` that no person waits for, such as news of a task.
+
+        It begins a run, or one after the active run. Where people have to answer first, or a
+        pause holds a turn open, it disturbs neither: it is kept for when that goes on, and None is
+        given. The message is what :meth:`send` takes, and the errors are those of :meth:`send`.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["I will look at it."])))
+        >>> session.wake("The report is there.").result().text
+        'I will look at it.'
+        """
+        return self._act(self.actor.wake_agent, self._said(message))
+
     @kinds.checked(which=kinds.one_of("steering", "follow_up", "all"))
     def clear_queue(self, which: str = "all") -> None:
         """Forget what waits: ``which`` is "steering", "follow_up", or "all" with the runs behind.
@@ -753,6 +768,26 @@ class Session:
     def queued(self) -> list[Queued]:
         """What waits: steered messages, follow-ups, and those that begin runs of their own."""
         return self.actor.inbox.queued
+
+    def said(self) -> list[Message]:
+        """All that was said here, in one moment: :attr:`messages`, what waits, and in between.
+
+        What a run has just taken out of the queue is in neither of the two for a while.
+
+        >>> import sagents_nb as sa
+        >>> session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello!"])))
+        >>> _ = session.send("hi").result()
+        >>> session.steer("Be brief.")
+        >>> [message.text for message in session.said()]
+        ['hi', 'Hello!', 'Be brief.']
+        """
+        actor = self.actor
+
+        def now() -> list[Message]:
+            waiting = [queued.message for queued in actor.inbox.queued]
+            return [*actor.state.messages, *actor.taken, *waiting]
+
+        return runtime.call(now)
 
     @property
     def steering_mode(self) -> str:

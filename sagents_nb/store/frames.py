@@ -12,6 +12,7 @@ import sqlalchemy as sql
 from ..errors import ConfigurationError
 from ..events import DecisionMade, Event, MessageEnd, TokenUsage, ToolExecutionEnd
 from ..frames import Conversation
+from ..frames.columns import OF_TASKS
 from ..frames.rows import MAKERS
 from ..interrupts import Decision
 from ..messages import ToolResult
@@ -34,7 +35,7 @@ def check_kind(kind: str) -> None:
     if kind not in KINDS:
         known = ", which only a session has" if kind in MAKERS else ""
         raise ConfigurationError(
-            f"A store has the frames {', '.join(KINDS)}, not {kind!r:.40}{known}."
+            f"A store has the frames {', '.join((*KINDS, *OF_TASKS))}, not {kind!r:.40}{known}."
         )
 
 

@@ -17,6 +17,7 @@ from .. import kinds
 from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
+from ..frames.columns import OF_TASKS
 from ..messages import Message
 from ..sql import url_of_place
 from ..state import Todo
@@ -31,6 +32,7 @@ from .database.thread import Database
 from .display import DisplayMessage, Row, rows_of
 from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
 from .scope import owner_of
+from .tasks import StoredTasks
 
 if TYPE_CHECKING:
     import pandas
@@ -79,6 +81,11 @@ class ScopedStore:
 
     def _run_on(self, id: str | None, query: Query[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self.database.run(self._work(query, *args, **kwargs), about=id)
+
+    @property
+    def tasks(self) -> StoredTasks:
+        """The tasks that agents have worked on for others, or still do."""
+        return StoredTasks(self.database, self._owner)
 
     # conversations
 
@@ -510,7 +517,8 @@ class ScopedStore:
     def to_frame(self, kind: str) -> pandas.DataFrame:
         """All conversations' "messages", "tool_calls", "todos", "usage" or "decisions" as a frame.
 
-        That is the ``kind``. The column ``session_id`` is the conversation's. Times and durations
+        That is the ``kind``; also "tasks" and "artifacts", those of :attr:`tasks`.
+        The column ``session_id`` is the conversation's. Times and durations
         are missing where no session wrote them down.
 
         >>> from sagents_nb import ConversationStore
@@ -522,6 +530,8 @@ class ScopedStore:
         ['hi']
         >>> store.close()
         """
+        if kind in OF_TASKS:
+            return self.tasks.to_frame(kind)
         framing.check_kind(kind)
         return frame_of(kind, self._read(kind))
 

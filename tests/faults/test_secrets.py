@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sql
 
 import sagents_nb as sa
-from sagents_nb.frames import COLUMNS
+from sagents_nb.frames.rows import MAKERS
 from sagents_nb.models import ModelRequest
 from sagents_nb.redaction import secrets_of_call
 from tests.faults import serving
@@ -388,7 +388,7 @@ def test_p23_a_session_shows_the_password_of_its_store_nowhere(
         "events": told,
         "log": caplog.text,
         "url": (store.database.url, str(store.database.url)),
-        "frames": [session.to_frame(kind).to_string() for kind in COLUMNS if kind != "map"],
+        "frames": [session.to_frame(kind).to_string() for kind in MAKERS],
         "rows": store.load_display_messages(session.id),
     }
     assert [name for name, value in shown.items() if PASSWORD in repr(value)] == []

@@ -11,7 +11,7 @@ from tests.hub import released
 from tests.hub.houses import still
 from tests.hub.world import chat, is_dense, say
 
-RELEASED = ["0004", "0005"]
+RELEASED = ["0004", "0005", "0006"]
 
 
 @pytest.fixture(params=[(v, e) for v in RELEASED for e in released.ENDINGS], ids="-".join)

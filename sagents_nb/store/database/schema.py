@@ -29,7 +29,7 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0005"
+VERSION = "0006"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
 IS_HELD = "owner <> ''"
@@ -153,6 +153,8 @@ class Tables(msgspec.Struct, frozen=True):
     hub_schedule_runs: sql.Table
     hub_variables: sql.Table
     hub_doors: sql.Table
+    tasks: sql.Table
+    artifacts: sql.Table
     version: sql.Table
 
     @property
@@ -379,6 +381,41 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("address", Words(), nullable=False),
             sql.Column("token", Words(ID_LENGTH), nullable=False),
             sql.Column("opened_at", Time, nullable=False),
+        ),
+        # A task is worked on in the conversation of its id, whose journal is the truth about that.
+        tasks=sql.Table(
+            f"{prefix}tasks",
+            metadata,
+            of_conversation(primary_key=True),
+            # The conversation in which it began.
+            sql.Column("context", Words(ID_LENGTH), nullable=False),
+            sql.Column("caller", Words(ID_LENGTH), nullable=False),
+            sql.Column("agent", Words(ID_LENGTH), nullable=False),
+            sql.Column("state", sql.String(20), nullable=False),
+            sql.Column("background", sql.Boolean, nullable=False),
+            # How often its state was changed, and which change its context has heard of.
+            sql.Column("change", sql.BigInteger, nullable=False),
+            sql.Column("told", sql.BigInteger, nullable=False),
+            sql.Column("seconds", sql.Double, nullable=False),
+            sql.Column("tokens", sql.BigInteger, nullable=False),
+            sql.Column("cost_usd", sql.Double),
+            sql.Column("data", Json, nullable=False),
+            sql.Column("input", Json, nullable=False),
+            sql.Column("output", Json, nullable=False),
+            sql.Column("created_at", Time, nullable=False),
+            sql.Column("updated_at", Time, nullable=False),
+            sql.Column("completed_at", Time),
+            sql.Index(f"ix_{prefix}tasks_newest", "created_at"),
+            sql.Index(f"ix_{prefix}tasks_context", "context", "created_at"),
+            sql.Index(f"ix_{prefix}tasks_agent", "agent", "state"),
+        ),
+        artifacts=sql.Table(
+            f"{prefix}artifacts",
+            metadata,
+            of_conversation(primary_key=True),
+            sql.Column("position", sql.Integer, primary_key=True, autoincrement=False),
+            sql.Column("data", Json, nullable=False),
+            sql.Column("created_at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",
