@@ -159,6 +159,7 @@ class Reader(Protocol):
 # What a model takes of all providers' beside its own arguments.
 _OURS = {
     *("max_tokens", "thinking", "thinking_budgets", "tool_choice", "stop_sequences", "betas"),
+    "response_format",
     *("extra_headers", "extra_query", "extra_body"),
 }
 # What others call an argument of ours.
@@ -203,6 +204,8 @@ class ProviderModel(ChatModel):
     the provider's own ``parameters``, which are passed through as they are (None leaves one out):
     ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh", and
     ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
+    ``response_format``, as chat completions have it and
+    :meth:`~sagents_nb.ChatModel.complete` says;
     ``extra_headers``, ``extra_query`` and ``extra_body``. A name that is none of these raises
     :class:`~sagents_nb.errors.ConfigurationError`; ``options`` is a dict for what is newer than
     they are.
