@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,7 +12,7 @@ from .. import kinds
 from ..context import RunContext, ToolContext
 from ..errors import pass_on
 from ..messages import ToolCall, ToolResult
-from ..models.base import ModelRequest
+from ..models.base import ModelRequest, defers_tools
 from ..runtime.workers import workers
 from ..search.lexical import Hit
 from ..search.tool_catalog import ToolCatalog
@@ -29,11 +29,13 @@ logger = logger_of(__name__)
 PROMPT = """\
 ## More tools
 
-You have further tools that are not listed. When none of the listed ones fits, look for one with \
-`search_tools` before you say that you cannot do it."""
+You have further tools that are not listed. When none of the listed ones fits, search for one \
+before you say that you cannot do it."""
 
 TOOL_SEARCH = "tool_search"
 """In the state's metadata: "found", the words for which each tool was, and the last "words"."""
+
+SEARCH = "search_tools"
 
 _LOCAL = "ToolSearch.messages"  # that were looked at
 _FOUND = "found_tools"  # in the metadata of a result of search_tools
@@ -50,8 +52,13 @@ class ToolSearch(Middleware):
     opened again, or run again from recorded answers, has the same tools. A tool that was called
     with success is found more easily for such questions, as long as the process lives.
 
-    Words are compared by their English stems. ``embedder``, a function that gives a vector for
-    each of some texts, finds what says it in other words, or in another language. Raises
+    Where the model's provider searches by itself (Claude 4.5 and GPT-5.4, and later), it is sent
+    all tools, the deferred marked as such, and no ``search_tools``: so that it need not read
+    again what it has cached, and a conversation asks nothing here.
+
+    Else words are compared by their English stems. ``embedder``, a function that gives a vector for
+    each of some texts, finds what says it in other words, or in another language, whoever
+    the provider is. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for options that make no sense.
 
     >>> from sagents_nb import Agent, ScriptedModel, ToolSearch, tool
@@ -102,6 +109,8 @@ class ToolSearch(Middleware):
 
     def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | State | None:
         """The state with the tools that were found for what was said since the last call."""
+        if self._is_left_to_provider(ctx):
+            return None
         before = ctx.local.get(_LOCAL)
         ctx.local[_LOCAL] = state.messages
         found: dict[str, str] = {}
@@ -142,8 +151,13 @@ class ToolSearch(Middleware):
             return catalog.search(*options)
 
     def before_model_request(self, request: ModelRequest, ctx: RunContext) -> ModelRequest:
-        """The request with the tools that were found, after those that are always there."""
+        """The request with the tools that were found, after those that are always there.
+
+        Where the provider searches, with all: nothing changes there in a conversation.
+        """
         deferred = self._deferred(ctx)
+        if request.model == ctx.model.name and self._is_left_to_provider(ctx):
+            return replace(request, tools=deferred.all_of(request.tools, found_tools(ctx.state)))
         found = [name for name in found_tools(ctx.state) if name in deferred.specs]
         if deferred.offered is None or deferred.offered[0] != found:
             pinned = [spec for spec in request.tools if spec.name not in deferred.specs]
@@ -156,6 +170,9 @@ class ToolSearch(Middleware):
         catalog = self._deferred(ctx).catalog
         if words and catalog is not None and result.status == "completed":
             catalog.answered(words, call.name)
+
+    def _is_left_to_provider(self, ctx: RunContext) -> bool:
+        return self.embedder is None and defers_tools(ctx.model)
 
     def _deferred(self, ctx: RunContext) -> _Deferred:
         known = self._known.get(ctx.agent)
@@ -175,6 +192,20 @@ class _Deferred:
         self.embedder = embedder
         self.catalog: ToolCatalog | None = None
         self.offered: tuple[list[str], tuple[ToolSpec, ...]] | None = None
+        self.marked: tuple[list[str], tuple[ToolSpec, ...]] | None = None
+
+    def all_of(self, told: Sequence[ToolSpec], found: Mapping[str, str]) -> tuple[ToolSpec, ...]:
+        """All tools, for a provider to find those that were not ``found`` by another before."""
+        if self.marked is None or self.marked[0] != list(found):
+            tools = [
+                replace(spec, defer_loading=True)
+                if spec.name in self.specs and spec.name not in found
+                else spec
+                for spec in told
+                if spec.name != SEARCH
+            ]
+            self.marked = list(found), tuple(tools)
+        return self.marked[1]
 
     async def prepared(self) -> ToolCatalog:
         """The catalog; to make one of a thousand tools takes 70 ms, once."""

@@ -110,7 +110,10 @@ class ChatModel:
     That of a wrapped model counts if it says none itself. You may set it.
     """
     defers_tools: bool = False
-    """Whether its provider finds tools with ``defer_loading`` when they are needed."""
+    """Whether its provider finds tools with ``defer_loading`` when they are needed.
+
+    You may set it, for a server that does so as the provider's own.
+    """
     tells_cost: bool | None = None
     """Whether its answers may say what they cost; None is as those that it asks."""
 
@@ -238,7 +241,8 @@ class ChatModel:
         """:meth:`complete`, to await on any loop; ``on_text`` may be async.
 
         ``prompt``, ``system``, ``tools``, ``tool_choice``, ``response_format`` and the ``options``
-        are those of :meth:`complete`. Cancelling the await ends the answer. Raises what :meth:`complete` does.
+        are those of :meth:`complete`. Cancelling the await ends the answer. Raises what
+        :meth:`complete` does.
 
         >>> import asyncio
         >>> from sagents_nb import ScriptedModel

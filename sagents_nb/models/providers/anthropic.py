@@ -309,11 +309,10 @@ class AnthropicModel(ProviderModel):
     path = "/v1/messages"
     parameters = frozenset(_PARAMETERS.split())
 
-    @property
-    def defers_tools(self) -> bool:  # type: ignore[override]
-        """Claude 4.5 and later find tools by themselves, of Haiku 5 and later, at Anthropic."""
-        first = (5, 0) if "haiku" in self.name else (4, 5)
-        return (_version(self.name) or (0, 0)) >= first and self.is_official
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """Claude 4.5 and later do, and Haiku from 5 on."""
+        return (_version(name) or (0, 0)) >= ((5, 0) if "haiku" in name else (4, 5))
 
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames

@@ -351,12 +351,11 @@ class OpenAIModel(ProviderModel):
     path = "/responses"
     parameters = frozenset(_PARAMETERS.split())
 
-    @property
-    def defers_tools(self) -> bool:  # type: ignore[override]
-        """GPT-5.4 and later find tools by themselves, at OpenAI."""
-        version = re.match(r"gpt-(\d+)(?:\.(\d+))?", self.name)
-        is_new = version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
-        return is_new and self.is_official
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """GPT-5.4 and later do."""
+        version = re.match(r"gpt-(\d+)(?:\.(\d+))?", name)
+        return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
 
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames

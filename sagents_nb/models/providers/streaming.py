@@ -262,6 +262,7 @@ class ProviderModel(ChatModel):
         self.context_window = known_window(name) if context_window is None else context_window
         self.provider = self.sdk.package
         self.base_url = base_url
+        self.defers_tools = self.is_official and self.finds_tools(name)
         self.options: dict[str, Any] = options
         self.key = Secret(api_key)
 
@@ -287,6 +288,11 @@ class ProviderModel(ChatModel):
 
     def _is_its_own(self, host: str) -> bool:
         return host.endswith(f"{self.sdk.package}.com")
+
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """Whether the provider's model of that ``name`` is sent deferred tools and finds them."""
+        return False
 
     def preload(self) -> None:
         """Import the provider's SDK in the background, so that the first call is quick."""
