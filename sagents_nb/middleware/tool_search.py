@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
@@ -41,6 +41,16 @@ _LOCAL = "ToolSearch.messages"  # that were looked at
 _FOUND = "found_tools"  # in the metadata of a result of search_tools
 
 
+class ToolFeedback(Protocol):
+    """Where it is kept for what tools were of use: a :class:`~sagents_nb.ConversationStore`."""
+
+    def load_tool_feedback(self) -> Mapping[str, Sequence[str]]:
+        """The words of such questions, by tools, the oldest first."""
+
+    def add_tool_feedback(self, queries: Mapping[str, Sequence[str]]) -> None:
+        """Keep further ones."""
+
+
 class ToolSearch(Middleware):
     """Tells the model of those deferred tools alone that fit what is asked.
 
@@ -50,7 +60,8 @@ class ToolSearch(Middleware):
     Tools whose score is below ``min_score`` of the best one's are left out. The model may look for
     more with the tool ``search_tools``. What was found stands in the state: a conversation that is
     opened again, or run again from recorded answers, has the same tools. A tool that was called
-    with success is found more easily for such questions, as long as the process lives.
+    with success is found more easily for such questions: as long as the process lives, or for good
+    with a ``store``, which has that for each of its owners (``store.scoped(…)``).
 
     Where the model's provider searches by itself (Claude 4.5 and GPT-5.4, and later), it is sent
     all tools, the deferred marked as such, and no ``search_tools``: so that it need not read
@@ -79,13 +90,21 @@ class ToolSearch(Middleware):
             "a number from 0 to 1", lambda value: kinds.number(0).fits(value) and value <= 1
         ),
         embedder=kinds.or_none(kinds.Kind("a function of texts", callable)),
+        store=kinds.or_none(
+            kinds.having("a ConversationStore", "load_tool_feedback", "add_tool_feedback")
+        ),
     )
     def __init__(
-        self, limit: int = 8, min_score: float = 0.3, embedder: Embedder | None = None
+        self,
+        limit: int = 8,
+        min_score: float = 0.3,
+        embedder: Embedder | None = None,
+        store: ToolFeedback | None = None,
     ) -> None:
         self.limit = limit
         self.min_score = min_score
         self.embedder = embedder
+        self.store = store
         self._known: WeakKeyDictionary[Any, _Deferred] = WeakKeyDictionary()
 
     def system_prompt(self) -> str:
@@ -164,12 +183,28 @@ class ToolSearch(Middleware):
             deferred.offered = found, (*pinned, *(deferred.specs[name] for name in found))
         return replace(request, tools=deferred.offered[1])
 
-    def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> None:
+    def after_tool(
+        self, call: ToolCall, result: ToolResult, ctx: RunContext
+    ) -> Awaitable[None] | None:
         """Remember for what a tool was of use."""
-        words = found_tools(ctx.state).get(call.name)
-        catalog = self._deferred(ctx).catalog
-        if words and catalog is not None and result.status == "completed":
-            catalog.answered(words, call.name)
+        query = found_tools(ctx.state).get(call.name)
+        deferred = self._deferred(ctx)
+        catalog = deferred.catalog
+        if not query or catalog is None or result.status != "completed":
+            return None
+        if deferred.answered.get(call.name) == query:  # as of most calls
+            return None
+        deferred.answered[call.name] = query
+        words = catalog.answered(query, call.name)
+        return self._keep({call.name: [words]}) if words and self.store is not None else None
+
+    async def _keep(self, queries: dict[str, list[str]]) -> None:
+        assert self.store is not None
+        try:
+            await workers.run(self.store.add_tool_feedback, queries)
+        except BaseException as error:
+            pass_on(error)
+            logger.warning("What a tool was of use for is not kept: %s", said_by(error))
 
     def _is_left_to_provider(self, ctx: RunContext) -> bool:
         return self.embedder is None and defers_tools(ctx.model)
@@ -177,20 +212,24 @@ class ToolSearch(Middleware):
     def _deferred(self, ctx: RunContext) -> _Deferred:
         known = self._known.get(ctx.agent)
         if known is None or known.tools is not ctx.tools:
-            known = self._known[ctx.agent] = _Deferred(ctx, self.embedder)
+            known = self._known[ctx.agent] = _Deferred(ctx, self.embedder, self.store)
         return known
 
 
 class _Deferred:
     """The tools of an agent that are not told of before they are found."""
 
-    def __init__(self, ctx: RunContext, embedder: Embedder | None) -> None:
+    def __init__(
+        self, ctx: RunContext, embedder: Embedder | None, store: ToolFeedback | None
+    ) -> None:
         self.tools = ctx.tools
         marked = {tool.name: tool.spec for tool in ctx.tools.values() if tool.defer_loading}
         own = {tool.name: tool.spec for tool in ctx.agent.own_tools}
         self.specs: dict[str, ToolSpec] = marked or own
         self.embedder = embedder
+        self.store = store
         self.catalog: ToolCatalog | None = None
+        self.answered: dict[str, str] = {}  # by tools, the last question
         self.offered: tuple[list[str], tuple[ToolSpec, ...]] | None = None
         self.marked: tuple[list[str], tuple[ToolSpec, ...]] | None = None
 
@@ -210,9 +249,18 @@ class _Deferred:
     async def prepared(self) -> ToolCatalog:
         """The catalog; to make one of a thousand tools takes 70 ms, once."""
         if self.catalog is None:
-            made = await workers.run(ToolCatalog, self.specs.values(), self.embedder)
+            made = await workers.run(self._made)
             self.catalog = self.catalog or made
         return self.catalog
+
+    def _made(self) -> ToolCatalog:
+        answered: Mapping[str, Sequence[str]] = {}
+        if self.store is not None:
+            try:
+                answered = self.store.load_tool_feedback()
+            except Exception as error:
+                logger.warning("What tools were of use for is not known: %s", said_by(error))
+        return ToolCatalog(self.specs.values(), self.embedder, answered)
 
 
 def found_tools(state: State) -> Mapping[str, str]:

@@ -29,7 +29,7 @@ from ...sql import UNKNOWN
 from ..entries import encoded
 from ..scope import ID_LENGTH
 
-VERSION = "0005"
+VERSION = "0006"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
 
 IS_HELD = "owner <> ''"
@@ -153,6 +153,7 @@ class Tables(msgspec.Struct, frozen=True):
     hub_schedule_runs: sql.Table
     hub_variables: sql.Table
     hub_doors: sql.Table
+    tool_feedback: sql.Table
     version: sql.Table
 
     @property
@@ -379,6 +380,15 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("address", Words(), nullable=False),
             sql.Column("token", Words(ID_LENGTH), nullable=False),
             sql.Column("opened_at", Time, nullable=False),
+        ),
+        # Of each tool the questions for which it was of use, in words; of nobody's conversation.
+        tool_feedback=sql.Table(
+            f"{prefix}tool_feedback",
+            metadata,
+            sql.Column("owner", Words(ID_LENGTH), primary_key=True),
+            sql.Column("tool", Words(ID_LENGTH), primary_key=True),
+            sql.Column("queries", Json, nullable=False),
+            sql.Column("updated_at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",

@@ -25,7 +25,7 @@ from sagents_nb.store.journal import Journal
 from tests.store import released
 
 STEPS = str(released.FIXTURES / "steps")
-RELEASED = ["0001", "0002", "0003", "0004", "0005"]
+RELEASED = ["0001", "0002", "0003", "0004", "0005", "0006"]
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def test_an_older_store_is_brought_up_to_date_and_loses_nothing(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = released_contents(url, look)
-    newest(monkeypatch, "0006")
+    newest(monkeypatch, "0007")
     sa.ConversationStore(url).close()
     after = look(contents)
-    assert look("SELECT version_num FROM sagents_version") == [("0006",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0007",)]
     assert look("SELECT count(*) FROM sagents_conversations WHERE archived") == [(0,)]
     assert {name for name, *_ in after["sagents_conversations"][0]} >= {"archived", "heading"}
     for name in set(before) - {"sagents_version", "sagents_conversations"}:
@@ -200,10 +200,10 @@ def path_of(url: str) -> Path:
 def test_steps_keep_to_the_prefix(url: str, look: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for prefix in ("a_", "b_"):
         sa.ConversationStore(url, table_prefix=prefix).close()
-    newest(monkeypatch, "0006")
+    newest(monkeypatch, "0007")
     sa.ConversationStore(url, table_prefix="b_").close()
     versions = [look(f"SELECT version_num FROM {prefix}version") for prefix in ("a_", "b_")]
-    assert versions == [[("0005",)], [("0006",)]]
+    assert versions == [[("0006",)], [("0007",)]]
 
 
 def test_a_search_is_right_after_a_step_that_makes_tables_anew(
@@ -214,7 +214,7 @@ def test_a_search_is_right_after_a_step_that_makes_tables_anew(
         gone = store.create_conversation().id
         store.append_text_message(gone, "user", "Oslo")
         assert len(store.search_messages("oslo")) == 1
-    newest(monkeypatch, "0006")
+    newest(monkeypatch, "0007")
     with contextlib.closing(sqlite3.connect(path_of(sqlite_url))) as connection, connection:
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("DELETE FROM sagents_conversations")
@@ -232,7 +232,7 @@ def test_a_step_that_fails_leaves_the_older_version_as_it_was(
 ) -> None:
     before = released_contents(url, look)
     with monkeypatch.context() as newer:
-        newest(newer, "0007")
+        newest(newer, "0008")
         with pytest.raises(sa.AgentError, match="cannot be used"):
             sa.ConversationStore(url)
     assert look(contents) == before
@@ -245,11 +245,11 @@ def test_of_many_that_open_an_older_store_one_takes_the_step(
     url: str, look: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released.load(url)
-    newest(monkeypatch, "0006")
+    newest(monkeypatch, "0007")
     with ThreadPoolExecutor(6) as pool:
         for store in list(pool.map(sa.ConversationStore, [url] * 6)):
             store.close()
-    assert look("SELECT version_num FROM sagents_version") == [("0006",)]
+    assert look("SELECT version_num FROM sagents_version") == [("0007",)]
 
 
 def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: Any) -> None:
@@ -262,7 +262,7 @@ def test_of_many_that_open_a_new_database_one_makes_the_tables(url: str, look: A
     assert look("SELECT version_num FROM sagents_version") == [(schema.VERSION,)]
 
 
-@pytest.mark.parametrize("version", ["0006", "0000", "", "٣"])
+@pytest.mark.parametrize("version", ["0007", "0000", "", "٣"])
 def test_a_newer_store_is_refused_and_left_as_it_is(url: str, look: Any, version: str) -> None:
     released.load(url)
     look(f"UPDATE sagents_version SET version_num = '{version}'")
@@ -287,7 +287,7 @@ def test_not_a_byte_of_a_newer_file_is_written(sqlite_url: str, mode: str) -> No
     released.load(sqlite_url)
     engine = sql.create_engine(sqlite_url)
     with engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0006'")
+        connection.exec_driver_sql("UPDATE sagents_version SET version_num = '0007'")
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql(f"PRAGMA journal_mode={mode}")
     engine.dispose()
