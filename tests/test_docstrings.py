@@ -41,6 +41,9 @@ WITHOUT_EXAMPLE = {
     """,
     "a run counts with it": "RunContext.spend",
     "it is publish, but later": "RunContext.publish_kept",
+    "they need a server; LocalBus shows them": """
+        NatsBus.client NatsBus.close NatsBus.publish NatsBus.request NatsBus.subscribe
+    """,
 }
 
 
