@@ -47,6 +47,7 @@ class BusMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 Handler = Callable[[BusMessage], Any]
+HANDLER = kinds.or_none(kinds.Kind("a function of a message", callable), "for 'async for'")
 
 
 class Bus(Protocol):
@@ -232,30 +233,39 @@ def as_data(data: Any) -> bytes:
         ) from None
 
 
+_LONGEST_NAME = 1_000  # characters: a line of NATS has 4,096 bytes
 # NATS forbids white space alone, and what it sends is lines.
-_SUBJECT = re.compile(r"[^\s.*>\x00-\x1f]+(?:\.[^\s.*>\x00-\x1f]+)*")
-_PATTERN = re.compile(r"(?:(?:\*|[^\s.*>\x00-\x1f]+)\.)*(?:\*|>|[^\s.*>\x00-\x1f]+)")
-_QUEUE = re.compile(r"[^\s\x00-\x1f]*")
+_SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\ud800-\udfff]+(?:\.[^\s.*>\x00-\x1f\ud800-\udfff]+)*")
+_PATTERN = re.compile(
+    r"(?:(?:\*|[^\s.*>\x00-\x1f\ud800-\udfff]+)\.)*(?:\*|>|[^\s.*>\x00-\x1f\ud800-\udfff]+)"
+)
+_QUEUE = re.compile(r"[^\s\x00-\x1f\ud800-\udfff]*")
 
 
-def check_subject(subject: str) -> None:
-    """Raise ConfigurationError for what nobody can publish on."""
-    if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+def as_subject(subject: Any) -> str:
+    """``subject`` as plain text; raises ConfigurationError for what nobody can publish on."""
+    subject = kinds.plain(subject)
+    if not isinstance(subject, str) or not _fits(_SUBJECT, subject):
         raise ConfigurationError(
             f"{kinds.shown(subject)} is no subject to publish on: names with dots between, such "
             "as 'tides.bergen', without spaces, '*' and '>'."
         )
+    return subject
 
 
 def check_pattern(pattern: str, queue: str) -> None:
     """Raise ConfigurationError for what nobody can subscribe to."""
-    if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
+    if not _fits(_PATTERN, pattern):
         raise ConfigurationError(
             f"{kinds.shown(pattern)} is no subject to hear: names with dots between, of which '*' "
             "may stand for one and '>' at the end for all that follow, such as 'tides.*'."
         )
-    if not isinstance(queue, str) or not _QUEUE.fullmatch(queue):
+    if not _fits(_QUEUE, queue):
         raise ConfigurationError(f"{kinds.shown(queue)} is no name of a queue: no spaces in it.")
+
+
+def _fits(form: re.Pattern[str], name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and form.fullmatch(name) is not None
 
 
 def matches(pattern: str, subject: str) -> bool:

@@ -10,12 +10,13 @@ from typing import Any
 from .. import kinds
 from ..errors import NotRunning
 from .base import (
+    HANDLER,
     BusMessage,
     Handler,
     Subscription,
     as_data,
+    as_subject,
     check_pattern,
-    check_subject,
     matches,
     no_answer,
 )
@@ -65,6 +66,8 @@ class LocalBus:
         >>> from sagents_nb import LocalBus
         >>> asyncio.run(LocalBus().publish("tides.bergen", {"high": 6}))
         """
+        if type(subject) is not str:
+            subject = as_subject(subject)
         self._publish(BusMessage(subject, as_data(data)))
 
     def _publish(self, message: BusMessage) -> bool:
@@ -79,7 +82,7 @@ class LocalBus:
         return bool(all_of or groups)
 
     def _hearers(self, subject: str) -> _Hearers:
-        check_subject(subject)
+        as_subject(subject)
         with self._lock:
             if self.closed:
                 raise _closed()
@@ -96,6 +99,7 @@ class LocalBus:
             self._known[subject] = found
             return found
 
+    @kinds.checked(handler=HANDLER)
     async def subscribe(
         self, subject: str, handler: Handler | None = None, *, queue: str = ""
     ) -> Subscription:
@@ -129,7 +133,9 @@ class LocalBus:
                 self._subscriptions.remove(subscription)
             self._known = {}
 
-    @kinds.checked(data=kinds.ANYTHING, timeout=kinds.number(0, "seconds", over=True))
+    @kinds.checked(
+        subject=kinds.ANYTHING, data=kinds.ANYTHING, timeout=kinds.number(0, "seconds", over=True)
+    )
     async def request(self, subject: str, data: Any = b"", timeout: float = 5.0) -> BusMessage:
         """Publish ``data`` on ``subject``, and wait up to ``timeout`` seconds for an answer.
 
@@ -143,6 +149,7 @@ class LocalBus:
             ...
         TimeoutError: Nobody listens to 'tides.bergen', so no answer comes; subscribe first.
         """
+        subject = as_subject(subject)
         inbox = f"_INBOX.{next(self._numbers)}"
         answers = self._inboxes[inbox] = Subscription(inbox, "", None, self._answer, self._leave)
         try:

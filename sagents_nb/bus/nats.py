@@ -14,12 +14,13 @@ from ..redaction import Secrets, redacted, secrets_of_call
 from ..runtime.thread import runtime
 from ..text import said_by
 from .base import (
+    HANDLER,
     BusMessage,
     Handler,
     Subscription,
     as_data,
+    as_subject,
     check_pattern,
-    check_subject,
     no_answer,
 )
 
@@ -114,7 +115,7 @@ class NatsBus:
         much for the server; ConnectionError; and :class:`~sagents_nb.errors.NotRunning` once the
         bus is closed.
         """
-        check_subject(subject)
+        subject = as_subject(subject)
         await on_runtime(self._publish(subject, as_data(data)))
 
     async def _publish(self, subject: str, data: bytes) -> None:
@@ -127,6 +128,7 @@ class NatsBus:
             return
         raise failure
 
+    @kinds.checked(handler=HANDLER)
     async def subscribe(
         self, subject: str, handler: Handler | None = None, *, queue: str = ""
     ) -> Subscription:
@@ -173,14 +175,16 @@ class NatsBus:
             with suppress(Exception):  # the connection is gone, and it with it
                 await heard.unsubscribe()
 
-    @kinds.checked(data=kinds.ANYTHING, timeout=kinds.number(0, "seconds", over=True))
+    @kinds.checked(
+        subject=kinds.ANYTHING, data=kinds.ANYTHING, timeout=kinds.number(0, "seconds", over=True)
+    )
     async def request(self, subject: str, data: Any = b"", timeout: float = 5.0) -> BusMessage:
         """Publish ``data`` on ``subject``, and wait up to ``timeout`` seconds for an answer.
 
         Raises TimeoutError where none comes, at once where nobody listens, and what
         :meth:`publish` raises.
         """
-        check_subject(subject)
+        subject = as_subject(subject)
         return await on_runtime(self._request(subject, as_data(data), timeout))
 
     async def _request(self, subject: str, data: bytes, timeout: float) -> BusMessage:

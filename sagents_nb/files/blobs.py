@@ -15,6 +15,14 @@ from .entry import FileEntry, new_file
 from .errors import FileChanged, FileMissing, NotStorable, taken
 from .storages.base import FileStorage, segments
 
+_LONGEST = 100 * 365 * 24 * 3600
+_SECONDS = kinds.or_none(
+    kinds.Kind(
+        "a number of seconds over 0, of at most a hundred years",
+        lambda value: kinds.number(0, over=True).fits(value) and value <= _LONGEST,
+    ),
+    "for one that stays",
+)
 _BLOB = "blob"  # in the custom metadata of its file
 
 
@@ -81,9 +89,7 @@ class BlobStore:
     def __repr__(self) -> str:
         return f"BlobStore({self.storage!r})"
 
-    @kinds.checked(
-        data=kinds.of(bytes | str), ttl=kinds.or_none(kinds.number(0, "seconds", over=True))
-    )
+    @kinds.checked(data=kinds.of(bytes | str), ttl=_SECONDS)
     def put(
         self,
         name: str,

@@ -72,6 +72,7 @@ StreamItem = Delta | str | Message | RetryNotice
 Vectors = Sequence[Sequence[float]]
 
 _ON_TEXT = kinds.or_none(kinds.Kind("a function of a text", callable))
+_TOOL_CHOICE = kinds.of(str | Mapping[str, Any] | None)
 _TEXTS = kinds.Kind(
     "a list of texts",
     lambda value: kinds.LIST.fits(value) and all(issubclass(type(text), str) for text in value),
@@ -165,7 +166,7 @@ class ChatModel:
     @kinds.checked(
         prompt=kinds.ANYTHING,
         tools=kinds.LIST,
-        tool_choice=kinds.ANYTHING,
+        tool_choice=_TOOL_CHOICE,
         response_format=kinds.ANYTHING,
         on_text=_ON_TEXT,
     )
@@ -223,7 +224,7 @@ class ChatModel:
     @kinds.checked(
         prompt=kinds.ANYTHING,
         tools=kinds.LIST,
-        tool_choice=kinds.ANYTHING,
+        tool_choice=_TOOL_CHOICE,
         response_format=kinds.ANYTHING,
         on_text=_ON_TEXT,
     )

@@ -229,7 +229,9 @@ def test_data_is_bytes_text_or_json(run: Run, data: Any, told: bytes) -> None:
     run(body)
 
 
-@pytest.mark.parametrize("subject", ["", "a b", "a..b", ".a", "a.", "a.*", "a.>", "a\r\nPUB b", 5])
+@pytest.mark.parametrize(
+    "subject", ["", "a b", "a..b", ".a", "a.", "a.*", "a.>", "a\r\nPUB b", "\ud800", "x" * 1001, 5]
+)
 def test_what_is_no_subject_is_refused(run: Run, subject: Any) -> None:
     async def body(one: Bus, other: Bus) -> None:
         with pytest.raises(sa.ConfigurationError, match="no subject to publish on"):

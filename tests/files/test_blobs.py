@@ -158,7 +158,7 @@ def test_metadata_that_no_json_holds_is_refused(blobs: sa.BlobStore) -> None:
     assert blobs.list() == []
 
 
-@pytest.mark.parametrize("ttl", [0, -1, float("nan"), "1"])
+@pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e30, "1"])
 def test_a_time_to_live_is_seconds_above_0(tmp_path: Path, ttl: Any) -> None:
     with pytest.raises(sa.ConfigurationError, match="ttl"):
         sa.BlobStore(sa.DiskStorage(tmp_path)).put("a.txt", "x", ttl=ttl)
