@@ -320,6 +320,22 @@ def test_one_who_is_slow_misses_the_oldest_and_is_told(caplog: pytest.LogCapture
     assert "missed 5 messages" in caplog.text
 
 
+@pytest.mark.spec("R4.4.1")
+def test_what_waits_is_not_heard_after_unsubscribing() -> None:
+    async def main() -> list[str]:
+        bus = sa.LocalBus()
+        heard, last = Heard(), Heard()
+        subscription = await bus.subscribe("a", heard)
+        await bus.publish("a", "waits")
+        await subscription.unsubscribe()
+        await bus.subscribe("a", last)
+        await bus.publish("a", "later")
+        await last.wait(1)
+        return heard.texts
+
+    assert asyncio.run(main()) == []
+
+
 def test_one_whose_loop_has_ended_is_left_out() -> None:
     bus = sa.LocalBus()
 

@@ -144,6 +144,20 @@ def test_of_many_who_put_one_name_at_once_one_does(blobs: sa.BlobStore) -> None:
     assert sum(isinstance(outcome, PathTaken) for outcome in outcomes) == 7
 
 
+class Late(sa.DiskStorage):
+    """One that does not see yet what another process has just put."""
+
+    def load(self, scope: str, path: str) -> Any:
+        raise FileNotFoundError(path)
+
+
+def test_what_another_process_put_just_now_is_not_replaced(tmp_path: Path) -> None:
+    sa.BlobStore(sa.DiskStorage(tmp_path)).put("a.txt", "first")
+    with pytest.raises(PathTaken, match=r"a\.txt exists already"):
+        sa.BlobStore(Late(tmp_path)).put("a.txt", "second")
+    assert sa.BlobStore(sa.DiskStorage(tmp_path)).get("a.txt").data == b"first"
+
+
 @pytest.mark.parametrize("name", ["", "/a", "../a", "a/../b", "a\0b", "a//b"])
 def test_what_is_no_name_is_refused_and_nothing_is_kept(blobs: sa.BlobStore, name: str) -> None:
     for ask in (lambda: blobs.put(name, "x"), lambda: blobs.get(name), lambda: blobs.delete(name)):
