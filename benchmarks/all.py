@@ -19,7 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NAMES = (
     "counts", "imports", "agent_loop", "providers", "cache", "sessions",
-    "stored", "files", "map", "frames", "server", "hub", "wire", "panel", "tool_choice",
+    "stored", "files", "map", "frames", "server", "hub", "wire", "panel", "tool_choice", "bus",
 )  # fmt: skip
 OPTIONS = {"providers": ["--quick"]}
 BEGINS, ENDS = "<!-- made by make bench -->\n", "<!-- until here -->"

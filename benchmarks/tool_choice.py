@@ -33,6 +33,7 @@ OF_200, FIRST = 300, 5  # questions; tools that are looked at
 LEAST = {("live", 200): 0.89, ("synthetic", 200): 0.98, ("live", 0): 0.78, ("synthetic", 0): 0.92}
 SAMPLING = 0.02  # the error that a sample of 300 questions may have
 MOST_SENT, MOST_OF_FTS5 = 4, 3  # %; times
+TURNS, MOST_OF_A_CALL = 200, 100  # calls of the model in a run; microseconds
 
 Search = Callable[[str], Sequence[str]]
 
@@ -143,16 +144,22 @@ def _nothing() -> str:
     return ""
 
 
-def sent(tools: dict[str, ToolSpec], questions: list[Question]) -> float:
-    """Of the characters of 200 definitions, how many percent go to the model, on the mean."""
-    chance = random.Random(SEED)
-    names = chance.sample(sorted(tools), 200)
+def two_hundred(tools: dict[str, ToolSpec]) -> list[sa.Tool]:
+    """Tools that an agent can have, of 200 of the functions."""
+    names = random.Random(SEED).sample(sorted(tools), 200)
     many = []
     for number, name in enumerate(names):
         legal = f"{re.sub('[^A-Za-z0-9_-]', '_', name)[:56]}_{number}"
         schema = {**tools[name].schema, "type": "object"}
         about = {"name": legal, "description": tools[name].description, "schema": schema}
         many.append(sa.Tool(_nothing, **about))
+    return many
+
+
+def sent(tools: dict[str, ToolSpec], questions: list[Question]) -> float:
+    """Of the characters of 200 definitions, how many percent go to the model, on the mean."""
+    chance = random.Random(SEED)
+    many = two_hundred(tools)
     whole = sum(len(msgspec.json.encode(tool.spec)) for tool in many)
     told = []
     for question in chance.sample(questions, 100):
@@ -160,6 +167,34 @@ def sent(tools: dict[str, ToolSpec], questions: list[Question]) -> float:
         sa.Agent(model, tools=many, middleware=[sa.ToolSearch()], defaults=False).run(question.text)
         told.append(sum(len(msgspec.json.encode(spec)) for spec in model.requests[0].tools))
     return 100 * sum(told) / len(told) / whole
+
+
+def of_a_call(tools: dict[str, ToolSpec]) -> float:
+    """Microseconds of the processor that ToolSearch takes of a call of the model, with 200 tools.
+
+    The same run of many turns with it and without; the least difference of rounds that alternate.
+    """
+    many = two_hundred(tools)
+    first = many[0]
+    calls = [sa.ToolCall(f"c{n}", first.name, {}) for n in range(TURNS)]
+
+    def took(middleware: list[Any]) -> float:
+        agent = sa.Agent(
+            sa.ScriptedModel([*calls, "Done."]),
+            tools=many,
+            middleware=middleware,
+            defaults=False,
+            max_runs=0,
+        )
+        said = " ".join(query_words(first.description or first.name))
+        began = time.process_time()
+        agent.run(said)
+        return time.process_time() - began
+
+    search = sa.ToolSearch()
+    took([search])  # which makes the catalog
+    rounds = [(took([search]), took([])) for _ in range(9)]
+    return (min(a for a, _ in rounds) - min(b for _, b in rounds)) / TURNS * 1e6
 
 
 def verdict(what: str, value: float, good: bool, form: str = ".3f") -> None:
@@ -187,6 +222,9 @@ def main() -> None:
     verdict(
         f"≤ {MOST_OF_FTS5} × FTS5's own, a query", took / floor, took <= MOST_OF_FTS5 * floor, ".2f"
     )
+    per_call = of_a_call(tools)
+    what = f"≤ {MOST_OF_A_CALL} µs of the processor a call of the model, with 200 tools"
+    verdict(what, per_call, per_call <= MOST_OF_A_CALL, ".0f")
     share = sent(tools, questions["live"])
     verdict(
         f"≤ {MOST_SENT} % of the characters of 200 definitions are sent",

@@ -33,15 +33,16 @@ _EXPORTS = {
         "OpenAIModel Priced RecordedModel ResponseCache RetryingModel ScriptedModel "
         "default_model resolve_model"
     ),
+    "bus": "LocalBus NatsBus",
     "middleware": (
         "AskUser CompiledSubAgent ConfidenceCheck ConversationTitle DebugLog FileSystem "
         "HumanInTheLoop Middleware PatchToolCalls SlidingWindow SubAgentConfig SubAgents "
         "Summarization TodoList ToolSearch"
     ),
     "files": (
-        "CallbackStorage DiskStorage FileChanged FileError FileMissing FileStorage FsspecStorage "
-        "InvalidPath Mount PathTaken ReadOnly SQLStorage VirtualFilesystem filesystems "
-        "open_filesystem"
+        "BlobStore CallbackStorage DiskStorage FileChanged FileError FileMissing FileStorage "
+        "FsspecStorage InvalidPath Mount NatsStorage PathTaken ReadOnly SQLStorage "
+        "VirtualFilesystem filesystems open_filesystem"
     ),
     "frames": "load_frame plot_timeline plot_usage save_frame to_frame",
     "agent": "Agent",
@@ -57,7 +58,7 @@ _EXPORTS = {
 _SELDOM = (
     "ActionRequest AgentCard AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
     "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath JsonPart "
-    "ModelRequest Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
+    "ModelRequest NatsStorage Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
     "RetryingModel RunContext SQLStorage SharedBudget StaleOwner TaskRecord ThinkingDelta "
     "ToolCallDelta "
     "UntilToolNotCalled VirtualFilesystem agent_loop load_ipython_extension "

@@ -14,6 +14,12 @@ from .budget import (
 from .budget import (
     SharedBudget as SharedBudget,
 )
+from .bus import (
+    LocalBus as LocalBus,
+)
+from .bus import (
+    NatsBus as NatsBus,
+)
 from .context import (
     RunContext as RunContext,
 )
@@ -75,6 +81,9 @@ from .errors import (
     UntilToolNotCalled as UntilToolNotCalled,
 )
 from .files import (
+    BlobStore as BlobStore,
+)
+from .files import (
     CallbackStorage as CallbackStorage,
 )
 from .files import (
@@ -100,6 +109,9 @@ from .files import (
 )
 from .files import (
     Mount as Mount,
+)
+from .files import (
+    NatsStorage as NatsStorage,
 )
 from .files import (
     PathTaken as PathTaken,

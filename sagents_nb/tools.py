@@ -692,12 +692,16 @@ class ToolOutput:
         self.terminate = terminate
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
-    """What a model is told of a tool. ``schema`` is the JSON Schema of its arguments."""
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model is told of a tool. ``schema`` is the JSON Schema of its arguments.
+
+    One with ``defer_loading`` is for the model's provider to find; one that cannot sends all.
+    """
 
     name: str
     description: str
     schema: dict[str, Any]
+    defer_loading: bool = False
 
 
 class Tool:

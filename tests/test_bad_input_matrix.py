@@ -521,6 +521,13 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "Mount.storage": lambda w: sa.DiskStorage(w.folder / "disk"),
     "CallbackStorage.on_read": lambda w: lambda *path: "x",
     "Mount.default": lambda w: True,
+    "BlobStore.storage": lambda w: sa.DiskStorage(w.folder / "disk"),
+    "BlobStore.put.name": lambda w: f"n{next(w.numbers)}",
+    "BlobStore.put.data": lambda w: b"x",
+    "NatsStorage.bus": lambda w: sa.NatsBus(),
+    "add_tool_feedback.queries": lambda w: {"tides": ["high tide"]},
+    "embed.texts": lambda w: ["x"],
+    "aembed.texts": lambda w: ["x"],
     "Mount.is_like.other": lambda w: sa.Mount("Notes", sa.DiskStorage(w.folder / "other")),
     "VirtualFilesystem.mount.mount": lambda w: sa.Mount("Notes", w.folder),
     "VirtualFilesystem.mkdir.path": lambda w: f"/new{next(w.numbers)}",
@@ -717,6 +724,23 @@ def _stream() -> Any:
     return EventStream()
 
 
+class Embeds(sa.ScriptedModel):
+    """A model that gives a vector for each text."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+
+    async def vectors(self, texts: Any, dimensions: int | None) -> Any:
+        return [[1.0]] * len(texts)
+
+
+def _blobs(world: World) -> sa.BlobStore:
+    blobs = sa.BlobStore(sa.DiskStorage(world.folder / "disk"))
+    if not blobs.list():
+        blobs.put("x", b"x")
+    return blobs
+
+
 def _cassette(path: Path) -> Any:
     from sagents_nb.models.cache import Cassette
 
@@ -769,6 +793,11 @@ def _variable(world: World) -> str:
 OBJECTS: dict[str, Callable[[World], Any]] = {
     "Limited": lambda w: sa.Limited(sa.ScriptedModel(["hi"] * 99), concurrent=9),
     "Priced": lambda w: sa.Priced(sa.ScriptedModel(["hi"] * 99), input=1.0, output=2.0),
+    "AnthropicModel": lambda w: sa.ScriptedModel(["hi"] * 99),
+    "AnthropicModel.embed": lambda w: Embeds(),
+    "AnthropicModel.aembed": lambda w: Embeds(),
+    "BlobStore": lambda w: _blobs(w),
+    "LocalBus": lambda w: sa.LocalBus(),
     "Agent": lambda w: w.agent,
     "Agent.resume": lambda w: agent_of("done", **GATED),
     "Agent.aresume": lambda w: agent_of("done", **GATED),
@@ -897,7 +926,7 @@ LEFT_OUT = {
     r"|ToolCall|ToolResult|ActionRequest|ModelRequest|tools\.ToolSpec": (
         "a record that each turn makes: looked at where it comes in from people"
     ),
-    r"RunResult|Asked|store\.(DisplayMessage|Row)|files\.(FileStats|Snapshot|FileEntry)"
+    r"RunResult|Asked|store\.(DisplayMessage|Row)|files\.(Blob|FileStats|Snapshot|FileEntry)"
     r"|mapping\.(Answer|Row)|frames\.(Column|Conversation)|models\.cache\.(Asked|Recording)"
     r"|store\.schema\.Tables": "what we give, and nobody else makes",
     r"Run|RunContext|ToolContext|store\.scoped\.ScopedStore": "made by the loop, session or store",
@@ -907,9 +936,8 @@ LEFT_OUT = {
     ),
     r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
-    r"(\w+Model|Limited|Priced)\.(stream|body|encoded_body|reader|secrets|where|identity)": (
-        "of a model, which the loop calls"
-    ),
+    r"(\w+Model|Limited|Priced)\.(stream|body|encoded_body|reader|secrets|where|identity"
+    r"|vectors|finds_tools)": ("of a model, which the loop calls"),
     r"models\.cache\.(asked|Cassette\.(get|put|keep_of))": (
         "of a recording, which its model calls"
     ),
@@ -931,6 +959,7 @@ LEFT_OUT = {
     r"hub\.(Agency|Thread|ThreadRecord)": "what a hub gives, and nobody else makes",
     r"hub\.Schedule(\.next_after)?": "fields that belong together: test_schedules tries them",
     r"hub\.Thread\.(replace_agent|close|tell|report|decide)": "how the parts of a hub speak",
+    r"NatsBus\.\w+|LocalBus\.request": "of those who listen to a bus: tests/bus tries them",
     r"cli\.run_demo": "a program for a terminal, which takes seconds",
 }
 # What is taken though it is not of the annotation, or of one that says nothing, and why.
@@ -957,7 +986,9 @@ TAKEN = {
 }
 # What comes raw, and why.
 RAW = {
-    r"VirtualFilesystem\.edit\.change": "what a function of people's raises is passed on",
+    r"VirtualFilesystem\.edit\.change|\w+\.a?complete\.on_text": (
+        "what a function of people's raises is passed on"
+    ),
     r"notebook\.headless\.execute\.\w+": "a notebook that is not there is Python's own OSError",
     r"(VirtualFilesystem\.register\.entries|frames\.frame_of\.conversations"
     r"|project\.existing\.paths|files\.replace_lines\.new|notebook\.headless\.main\.arguments)": (

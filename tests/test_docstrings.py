@@ -46,6 +46,9 @@ WITHOUT_EXAMPLE = {
         Task.opened Task.progress Task.publish Task.returned Task.say Task.stop_after Task.stopped
     """,
     "it is publish, but later": "RunContext.publish_kept",
+    "they need a server; LocalBus shows them": """
+        NatsBus.client NatsBus.close NatsBus.publish NatsBus.request NatsBus.subscribe
+    """,
 }
 
 

@@ -96,7 +96,7 @@ def test_references_between_pydantic_models_point_into_the_schema(kind: Any) -> 
     else:
         with pytest.raises(sa.AgentError):
             agent_of().extract("go", kind)
-    from sagents_nb.extract import Output
+    from sagents_nb.models.output_type import Output
 
     schema = Output(kind).schema
     assert schema["$defs"]["Size"]["properties"]["width"]["description"] == "in metres"

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from ..extract import Output
 from ..frames import COLUMNS, Column, framed
 from ..frames.columns import LARGEST_INTEGER
 from ..messages import Usage
+from ..models.output_type import Output
 from .rows import Answer, Row
 
 if TYPE_CHECKING:

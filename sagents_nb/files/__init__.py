@@ -30,22 +30,29 @@ from .storages.base import FileStorage
 from .tree import FileStats
 
 if TYPE_CHECKING:
+    from .blobs import Blob, BlobStore
     from .storages.callbacks import CallbackStorage
     from .storages.disk import DiskStorage
     from .storages.fsspec import FsspecStorage
+    from .storages.nats import NatsStorage
     from .storages.sql import SQLStorage
 
 FileSystem = VirtualFilesystem  # its name of before; that of the middleware, too
 
 # Loaded when they are asked for: one of them needs POSIX, and most people none.
 _STORAGES = {
+    "Blob": "blobs",
+    "BlobStore": "blobs",
     "CallbackStorage": "storages.callbacks",
     "DiskStorage": "storages.disk",
     "FsspecStorage": "storages.fsspec",
+    "NatsStorage": "storages.nats",
     "SQLStorage": "storages.sql",
 }
 
 __all__ = [
+    "Blob",
+    "BlobStore",
     "CallbackStorage",
     "DiskStorage",
     "Expression",
@@ -62,6 +69,7 @@ __all__ = [
     "InvalidPath",
     "LimitExceeded",
     "Mount",
+    "NatsStorage",
     "NotStorable",
     "PathTaken",
     "ReadOnly",

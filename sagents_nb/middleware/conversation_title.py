@@ -11,8 +11,8 @@ from ..context import RunContext
 from ..errors import ConfigurationError, pass_on
 from ..events import TitleGenerated
 from ..messages import Message, TextPart
-from ..models.ask import ask
 from ..models.base import ChatModel, tells_cost
+from ..models.completion import ask
 from ..models.resolve import resolve_model
 from ..state import State
 from ..text import logger_of, text_or_why

@@ -23,8 +23,8 @@ from ..messages import (
     ToolCall,
     ToolResult,
 )
-from ..models.ask import ask
 from ..models.base import ChatModel, tells_cost
+from ..models.completion import ask
 from ..models.resolve import resolve_model
 from ..state import State
 from ..text import logger_of, text_or_why

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from .. import kinds
 from ..context import RunContext, ToolContext
 from ..errors import pass_on
 from ..messages import ToolCall, ToolResult
-from ..models.base import ModelRequest
+from ..models.base import ModelRequest, defers_tools
 from ..runtime.workers import workers
 from ..search.lexical import Hit
 from ..search.tool_catalog import ToolCatalog
@@ -29,14 +29,26 @@ logger = logger_of(__name__)
 PROMPT = """\
 ## More tools
 
-You have further tools that are not listed. When none of the listed ones fits, look for one with \
-`search_tools` before you say that you cannot do it."""
+You have further tools that are not listed. When none of the listed ones fits, search for one \
+before you say that you cannot do it."""
 
 TOOL_SEARCH = "tool_search"
 """In the state's metadata: "found", the words for which each tool was, and the last "words"."""
 
+SEARCH = "search_tools"
+
 _LOCAL = "ToolSearch.messages"  # that were looked at
 _FOUND = "found_tools"  # in the metadata of a result of search_tools
+
+
+class ToolFeedback(Protocol):
+    """Where it is kept for what tools were of use: a :class:`~sagents_nb.ConversationStore`."""
+
+    def load_tool_feedback(self) -> Mapping[str, Sequence[str]]:
+        """The words of such questions, by tools, the oldest first."""
+
+    def add_tool_feedback(self, queries: Mapping[str, Sequence[str]]) -> None:
+        """Keep further ones."""
 
 
 class ToolSearch(Middleware):
@@ -48,10 +60,16 @@ class ToolSearch(Middleware):
     Tools whose score is below ``min_score`` of the best one's are left out. The model may look for
     more with the tool ``search_tools``. What was found stands in the state: a conversation that is
     opened again, or run again from recorded answers, has the same tools. A tool that was called
-    with success is found more easily for such questions, as long as the process lives.
+    with success is found more easily for such questions: as long as the process lives, or for good
+    with a ``store``, which has that for each of its owners (``store.scoped(…)``).
 
-    Words are compared by their English stems. ``embedder``, a function that gives a vector for
-    each of some texts, finds what says it in other words, or in another language. Raises
+    Where the model's provider searches by itself (Claude 4.5 and GPT-5.4, and later), it is sent
+    all tools, the deferred marked as such, and no ``search_tools``: so that it need not read
+    again what it has cached, and a conversation asks nothing here.
+
+    Else words are compared by their English stems. ``embedder``, a function that gives a vector for
+    each of some texts, finds what says it in other words, or in another language, whoever
+    the provider is. Raises
     :class:`~sagents_nb.errors.ConfigurationError` for options that make no sense.
 
     >>> from sagents_nb import Agent, ScriptedModel, ToolSearch, tool
@@ -72,13 +90,21 @@ class ToolSearch(Middleware):
             "a number from 0 to 1", lambda value: kinds.number(0).fits(value) and value <= 1
         ),
         embedder=kinds.or_none(kinds.Kind("a function of texts", callable)),
+        store=kinds.or_none(
+            kinds.having("a ConversationStore", "load_tool_feedback", "add_tool_feedback")
+        ),
     )
     def __init__(
-        self, limit: int = 8, min_score: float = 0.3, embedder: Embedder | None = None
+        self,
+        limit: int = 8,
+        min_score: float = 0.3,
+        embedder: Embedder | None = None,
+        store: ToolFeedback | None = None,
     ) -> None:
         self.limit = limit
         self.min_score = min_score
         self.embedder = embedder
+        self.store = store
         self._known: WeakKeyDictionary[Any, _Deferred] = WeakKeyDictionary()
 
     def system_prompt(self) -> str:
@@ -102,6 +128,8 @@ class ToolSearch(Middleware):
 
     def before_model(self, state: State, ctx: RunContext) -> Awaitable[State | None] | State | None:
         """The state with the tools that were found for what was said since the last call."""
+        if self._is_left_to_provider(ctx):
+            return None
         before = ctx.local.get(_LOCAL)
         ctx.local[_LOCAL] = state.messages
         found: dict[str, str] = {}
@@ -142,46 +170,97 @@ class ToolSearch(Middleware):
             return catalog.search(*options)
 
     def before_model_request(self, request: ModelRequest, ctx: RunContext) -> ModelRequest:
-        """The request with the tools that were found, after those that are always there."""
+        """The request with the tools that were found, after those that are always there.
+
+        Where the provider searches, with all: nothing changes there in a conversation.
+        """
         deferred = self._deferred(ctx)
+        if request.model == ctx.model.name and self._is_left_to_provider(ctx):
+            return replace(request, tools=deferred.all_of(request.tools, found_tools(ctx.state)))
         found = [name for name in found_tools(ctx.state) if name in deferred.specs]
         if deferred.offered is None or deferred.offered[0] != found:
             pinned = [spec for spec in request.tools if spec.name not in deferred.specs]
             deferred.offered = found, (*pinned, *(deferred.specs[name] for name in found))
         return replace(request, tools=deferred.offered[1])
 
-    def after_tool(self, call: ToolCall, result: ToolResult, ctx: RunContext) -> None:
+    def after_tool(
+        self, call: ToolCall, result: ToolResult, ctx: RunContext
+    ) -> Awaitable[None] | None:
         """Remember for what a tool was of use."""
-        words = found_tools(ctx.state).get(call.name)
-        catalog = self._deferred(ctx).catalog
-        if words and catalog is not None and result.status == "completed":
-            catalog.answered(words, call.name)
+        query = found_tools(ctx.state).get(call.name)
+        deferred = self._deferred(ctx)
+        catalog = deferred.catalog
+        if not query or catalog is None or result.status != "completed":
+            return None
+        if deferred.answered.get(call.name) == query:  # as of most calls
+            return None
+        deferred.answered[call.name] = query
+        words = catalog.answered(query, call.name)
+        return self._keep({call.name: [words]}) if words and self.store is not None else None
+
+    async def _keep(self, queries: dict[str, list[str]]) -> None:
+        assert self.store is not None
+        try:
+            await workers.run(self.store.add_tool_feedback, queries)
+        except BaseException as error:
+            pass_on(error)
+            logger.warning("What a tool was of use for is not kept: %s", said_by(error))
+
+    def _is_left_to_provider(self, ctx: RunContext) -> bool:
+        return self.embedder is None and defers_tools(ctx.model)
 
     def _deferred(self, ctx: RunContext) -> _Deferred:
         known = self._known.get(ctx.agent)
         if known is None or known.tools is not ctx.tools:
-            known = self._known[ctx.agent] = _Deferred(ctx, self.embedder)
+            known = self._known[ctx.agent] = _Deferred(ctx, self.embedder, self.store)
         return known
 
 
 class _Deferred:
     """The tools of an agent that are not told of before they are found."""
 
-    def __init__(self, ctx: RunContext, embedder: Embedder | None) -> None:
+    def __init__(
+        self, ctx: RunContext, embedder: Embedder | None, store: ToolFeedback | None
+    ) -> None:
         self.tools = ctx.tools
         marked = {tool.name: tool.spec for tool in ctx.tools.values() if tool.defer_loading}
         own = {tool.name: tool.spec for tool in ctx.agent.own_tools}
         self.specs: dict[str, ToolSpec] = marked or own
         self.embedder = embedder
+        self.store = store
         self.catalog: ToolCatalog | None = None
+        self.answered: dict[str, str] = {}  # by tools, the last question
         self.offered: tuple[list[str], tuple[ToolSpec, ...]] | None = None
+        self.marked: tuple[list[str], tuple[ToolSpec, ...]] | None = None
+
+    def all_of(self, told: Sequence[ToolSpec], found: Mapping[str, str]) -> tuple[ToolSpec, ...]:
+        """All tools, for a provider to find those that were not ``found`` by another before."""
+        if self.marked is None or self.marked[0] != list(found):
+            tools = [
+                replace(spec, defer_loading=True)
+                if spec.name in self.specs and spec.name not in found
+                else spec
+                for spec in told
+                if spec.name != SEARCH
+            ]
+            self.marked = list(found), tuple(tools)
+        return self.marked[1]
 
     async def prepared(self) -> ToolCatalog:
         """The catalog; to make one of a thousand tools takes 70 ms, once."""
         if self.catalog is None:
-            made = await workers.run(ToolCatalog, self.specs.values(), self.embedder)
+            made = await workers.run(self._made)
             self.catalog = self.catalog or made
         return self.catalog
+
+    def _made(self) -> ToolCatalog:
+        answered: Mapping[str, Sequence[str]] = {}
+        if self.store is not None:
+            try:
+                answered = self.store.load_tool_feedback()
+            except Exception as error:
+                logger.warning("What tools were of use for is not known: %s", said_by(error))
+        return ToolCatalog(self.specs.values(), self.embedder, answered)
 
 
 def found_tools(state: State) -> Mapping[str, str]:

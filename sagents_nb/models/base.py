@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from copy import copy
 from types import AsyncGeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,6 +16,9 @@ from ..errors import ConfigurationError, ModelError
 from ..messages import Delta, Message
 from ..redaction import KEY, secrets_of_call, unkeyed
 from ..tools import ToolSpec
+
+if TYPE_CHECKING:
+    from .completion import Completion
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
@@ -66,6 +69,15 @@ class RetryNotice(msgspec.Struct, frozen=True):
 
 
 StreamItem = Delta | str | Message | RetryNotice
+Vectors = Sequence[Sequence[float]]
+
+_ON_TEXT = kinds.or_none(kinds.Kind("a function of a text", callable))
+_TOOL_CHOICE = kinds.of(str | Mapping[str, Any] | None)
+_TEXTS = kinds.Kind(
+    "a list of texts",
+    lambda value: kinds.LIST.fits(value) and all(issubclass(type(text), str) for text in value),
+)
+_DIMENSIONS = kinds.or_none(kinds.whole(1), "for all that the model gives")
 
 
 class ChatModel:
@@ -97,6 +109,11 @@ class ChatModel:
     """How many tokens it takes at most, with its answer; None where that is not known.
 
     That of a wrapped model counts if it says none itself. You may set it.
+    """
+    defers_tools: bool = False
+    """Whether its provider finds tools with ``defer_loading`` when they are needed.
+
+    You may set it, for a server that does so as the provider's own.
     """
     tells_cost: bool | None = None
     """Whether its answers may say what they cost; None is as those that it asks."""
@@ -135,6 +152,154 @@ class ChatModel:
         """
         raise NotImplementedError(f"{type(self).__name__} must implement stream(request).")
 
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """A vector of ``dimensions`` for each of ``texts``, which one request can hold.
+
+        Override it for a model that gives embeddings; :meth:`embed` asks for them. The base itself
+        raises :class:`~sagents_nb.errors.ConfigurationError`.
+        """
+        raise ConfigurationError(
+            f"{self!r} gives no embeddings; name a model that does, such as "
+            "'openai:text-embedding-3-small'."
+        )
+
+    @kinds.checked(
+        prompt=kinds.ANYTHING,
+        tools=kinds.LIST,
+        tool_choice=_TOOL_CHOICE,
+        response_format=kinds.ANYTHING,
+        on_text=_ON_TEXT,
+    )
+    def complete(
+        self,
+        prompt: Any,
+        *,
+        system: str = "",
+        tools: Sequence[Any] = (),
+        tool_choice: Any = None,
+        response_format: Any = None,
+        on_text: Callable[[str], Any] | None = None,
+        **options: Any,
+    ) -> Completion:
+        """One answer to ``prompt``, outside of any conversation; it is waited for.
+
+        ``prompt`` is text, other content of a message, or a list of messages; ``system`` says what
+        holds for all of it. ``response_format``
+        is a type, as ``output_type`` of an agent has it, or says with a dict what chat completions
+        have there: JSON, or JSON of a schema; the answer has that as its ``value``. ``tools``
+        are told of and not run; ``tool_choice`` is "auto", "none", "required" or what the provider
+        takes. ``on_text`` is called with each piece of the text, and what it raises ends the answer
+        and is raised. ``options`` are those of a request, such as ``temperature``.
+
+        It is asked again as an agent asks it. Raises :class:`~sagents_nb.errors.ModelError` if it
+        fails, for an answer that is cut off, refused or not of the ``response_format``, and where
+        it does not do as ``tool_choice`` says; :class:`~sagents_nb.errors.ConfigurationError` for
+        arguments that make no sense, such as a schema that is none; and
+        :class:`~sagents_nb.errors.Busy` in an async tool or hook.
+
+        >>> from dataclasses import dataclass
+        >>> from sagents_nb import ScriptedModel
+        >>> ScriptedModel(["Hello!"]).complete("Say hello.").text
+        'Hello!'
+        >>> @dataclass
+        ... class Tide:
+        ...     port: str
+        ...     metres: float
+        >>> model = ScriptedModel(['{"port": "Bergen", "metres": 1.4}'])
+        >>> model.complete("How high was it?", response_format=Tide).value
+        Tide(port='Bergen', metres=1.4)
+        """
+        from .completion import asked_for, completed
+        from .waiting import wait_for
+
+        asked = asked_for(self, prompt, system, tools, tool_choice, response_format, options)
+        instead = "use 'await model.acomplete(…)' there"
+        told = on_text is not None
+        return wait_for(
+            *("Waiting for a model", instead),
+            lambda push: completed(self, asked, push if told else None),
+            on_text,
+        )
+
+    @kinds.checked(
+        prompt=kinds.ANYTHING,
+        tools=kinds.LIST,
+        tool_choice=_TOOL_CHOICE,
+        response_format=kinds.ANYTHING,
+        on_text=_ON_TEXT,
+    )
+    async def acomplete(
+        self,
+        prompt: Any,
+        *,
+        system: str = "",
+        tools: Sequence[Any] = (),
+        tool_choice: Any = None,
+        response_format: Any = None,
+        on_text: Callable[[str], Any] | None = None,
+        **options: Any,
+    ) -> Completion:
+        """:meth:`complete`, to await on any loop; ``on_text`` may be async.
+
+        ``prompt``, ``system``, ``tools``, ``tool_choice``, ``response_format`` and the ``options``
+        are those of :meth:`complete`. Cancelling the await ends the answer. Raises what
+        :meth:`complete` does.
+
+        >>> import asyncio
+        >>> from sagents_nb import ScriptedModel
+        >>> asyncio.run(ScriptedModel(["Hello!"]).acomplete("Say hello.")).text
+        'Hello!'
+        """
+        from .completion import asked_for, completed
+        from .waiting import awaited
+
+        asked = asked_for(self, prompt, system, tools, tool_choice, response_format, options)
+        told = on_text is not None
+        return await awaited(lambda push: completed(self, asked, push if told else None), on_text)
+
+    @kinds.checked(texts=_TEXTS, dimensions=_DIMENSIONS)
+    def embed(
+        self, texts: Sequence[str], *, dimensions: int | None = None
+    ) -> list[Sequence[float]]:
+        """A vector of 32-bit floats for each of ``texts``, all of one length; it is waited for.
+
+        ``dimensions`` is that length, for models that give shorter ones. The same text is sent
+        once, and many in portions; it is asked again as an agent asks it. A model that gives
+        none raises :class:`~sagents_nb.errors.ConfigurationError`, one that fails
+        :class:`~sagents_nb.errors.ModelError`, and an async tool or hook
+        :class:`~sagents_nb.errors.Busy`.
+
+        >>> from sagents_nb import OpenAIModel
+        >>> OpenAIModel("text-embedding-3-small").embed([])
+        []
+        """
+        from .embedding import embedded
+        from .waiting import wait_for
+
+        instead = "use 'await model.aembed(…)' there"
+        return wait_for(
+            *("Waiting for a model", instead),
+            lambda push: embedded(self, kinds.plain(list(texts)), dimensions),
+        )
+
+    @kinds.checked(texts=_TEXTS, dimensions=_DIMENSIONS)
+    async def aembed(
+        self, texts: Sequence[str], *, dimensions: int | None = None
+    ) -> list[Sequence[float]]:
+        """:meth:`embed` of ``texts`` in ``dimensions``, to await on any loop.
+
+        Raises what :meth:`embed` does.
+
+        >>> import asyncio
+        >>> from sagents_nb import OpenAIModel
+        >>> asyncio.run(OpenAIModel("text-embedding-3-small").aembed([]))
+        []
+        """
+        from .embedding import embedded
+        from .waiting import awaited
+
+        return await awaited(lambda push: embedded(self, list(texts), dimensions))
+
     @kinds.safe_repr
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -169,6 +334,10 @@ class ModelAround(ChatModel):
     def preload(self) -> None:
         """As the model itself."""
         self.inner.preload()
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """As the model itself."""
+        return await self.asked.vectors(texts, dimensions)
 
 
 _OF_ONE_SERVER = {
@@ -315,6 +484,12 @@ def tells_cost(model: ChatModel) -> bool:
     if model.tells_cost is not None:
         return model.tells_cost
     return all(tells_cost(each) for each in asked_by(model))
+
+
+def defers_tools(model: ChatModel) -> bool:
+    """Whether ``model``, or each that it asks, has its provider find deferred tools."""
+    inner = asked_by(model)
+    return all(map(defers_tools, inner)) if inner else model.defers_tools
 
 
 def context_window(model: ChatModel) -> int | None:

@@ -21,6 +21,7 @@ from .base import (
     ModelRequest,
     RetryNotice,
     StreamItem,
+    Vectors,
     for_another_server,
     stream_of,
 )
@@ -125,6 +126,10 @@ class FallbackModel(ChatModel):
             following = self.models[places[number]]
             reason = f"{failures[-1]} {following!r} is asked instead."
             yield RetryNotice(number + 1, 0.0, reason, following.name)
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """Those of the first model alone: another one's cannot be compared with them."""
+        return await self.models[0].vectors(texts, dimensions)
 
     async def _prepared(self, model: ChatModel, request: ModelRequest) -> ModelRequest:
         if self.before_fallback is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from .. import kinds
 from ..budget import DRAWN_ON, CountedCall
 from ..errors import ConfigurationError
-from .base import ChatModel, ModelAround, ModelRequest, StreamItem, stream_of
+from .base import ChatModel, ModelAround, ModelRequest, StreamItem, Vectors, stream_of
 from .resolve import resolve_model
 
 _MINUTE = 60.0
@@ -68,6 +68,17 @@ class Limited(ModelAround):
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the answer once there is a place."""
+        async with self._place(), aclosing(stream_of(self.asked, request)) as stream:
+            async for item in stream:
+                yield item
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """Those of the model once there is a place."""
+        async with self._place():
+            return await self.asked.vectors(texts, dimensions)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
         counted = DRAWN_ON.get()
         has_place = False
         try:
@@ -79,9 +90,7 @@ class Limited(ModelAround):
                 if counted is not None:
                     counted.give_back()
                 raise
-            async with aclosing(stream_of(self.asked, request)) as stream:
-                async for item in stream:
-                    yield item
+            yield
         finally:
             if self._free is not None and has_place:
                 self._free.release()

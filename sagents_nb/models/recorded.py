@@ -9,7 +9,7 @@ notebook's own with the mode "auto" has that mode. Offline are the demo and the 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -21,10 +21,20 @@ from ..errors import ConfigurationError, ReplayMiss
 from ..messages import Message
 from ..runtime.workers import workers
 from ..text import logger_of
-from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, asked_by, stream_of
+from .base import (
+    ChatModel,
+    ModelAround,
+    ModelRequest,
+    RetryNotice,
+    StreamItem,
+    Vectors,
+    asked_by,
+    stream_of,
+)
 from .cache import Asked, Cassette, Recording, ResponseCache, asked
 from .cache.nearest import nearest
 from .cache.recording import recording_of
+from .embedding import message_of, request_for, vector_in
 from .named import named_model
 from .replay import Shape, streamed
 from .retry import retried
@@ -134,6 +144,44 @@ class RecordedModel(ModelAround):
             async with aclosing(source):
                 async for item in source:
                     yield item
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """The recorded vectors, and the model's own of other texts.
+
+        Raises ReplayMiss, ModelError.
+        """
+        if self.mode == "off":
+            return await self.asked.vectors(texts, dimensions)
+        requests = [request_for(self.inner, text, dimensions) for text in texts]
+        whats = [asked(self.inner, request) for request in requests]
+        known = await workers.run(self._known_vectors, whats)
+        new = [text for text, vector in zip(texts, known, strict=True) if vector is None]
+        if not new:
+            return [vector for vector in known if vector is not None]
+        if self.mode == "replay":
+            raise await workers.run(self._miss, whats[known.index(None)])
+        made = iter(await self.asked.vectors(new, dimensions))
+        vectors = [next(made) if vector is None else vector for vector in known]
+        fresh = [
+            (what, vector)
+            for what, vector, old in zip(whats, vectors, known, strict=True)
+            if old is None
+        ]
+        await workers.run(self._keep_vectors, fresh)
+        return vectors
+
+    def _keep_vectors(self, fresh: Sequence[tuple[Asked, Sequence[float]]]) -> None:
+        for what, vector in fresh:
+            self._keep(what, message_of(vector), "")
+
+    def _known_vectors(self, whats: Sequence[Asked]) -> list[Sequence[float] | None]:
+        known: list[Sequence[float] | None] = []
+        for what in whats:
+            recording = None
+            if self.mode != "record" or what.key in self._recorded:
+                recording = self.cache.get(what.key)
+            known.append(None if recording is None else vector_in(recording.message))
+        return known
 
     async def _replayed(self, recording: Recording) -> AsyncIterator[StreamItem]:
         message = recording.message

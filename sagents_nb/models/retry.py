@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from .. import kinds
 from ..budget import was_asked
 from ..errors import ModelError
-from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, stream_of
+from .base import ChatModel, ModelAround, ModelRequest, RetryNotice, StreamItem, Vectors, stream_of
 
 WORTH_IT = frozenset({"connection", "timeout", "rate_limit", "overloaded", "server"})
 """Kinds of :class:`~sagents_nb.errors.ModelError` that may be gone on the next attempt."""
@@ -66,6 +66,17 @@ class RetryingModel(ModelAround):
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamItem]:
         """Stream the first attempt that says anything; raises the last attempt's error."""
         return _Attempts(self, request)
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """Those of the first attempt that gives them; raises the last attempt's error."""
+        attempt, waited = 1, 0.0
+        while True:
+            try:
+                return await self._once.vectors(texts, dimensions)
+            except ModelError as error:
+                notice = self._next(attempt, waited, error)
+            await self._pause(notice)
+            attempt, waited = notice.attempt, waited + notice.wait
 
     def _next(self, attempt: int, waited: float, failure: ModelError) -> RetryNotice:
         """The next attempt after one that failed; raises the failure if there is none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..tools import ToolSpec
 from .lexical import Hit, LexicalIndex
@@ -22,7 +22,8 @@ _FURTHER = 20  # of each ranking, where two are made one
 class ToolCatalog:
     """``tools`` to be searched; ``embedder`` finds those that say it in other words.
 
-    Of the same query the same tools are found, but for what :meth:`answered` has added since.
+    ``answered`` are queries that each of them was of use for. Of the same query the same tools
+    are found, but for what :meth:`answered` has added since.
 
     >>> tide = ToolSpec("tides", "When the tide is high.", {"properties": {"port": {}}})
     >>> city = ToolSpec("find_city", "Where a city is.", {"properties": {"name": {}}})
@@ -31,9 +32,14 @@ class ToolCatalog:
     ['tides']
     """
 
-    def __init__(self, tools: Iterable[ToolSpec], embedder: Embedder | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[ToolSpec],
+        embedder: Embedder | None = None,
+        answered: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
         self._tools = {spec.name: spec for spec in sorted(tools, key=lambda spec: spec.name)}
-        self._queries: dict[str, deque[str]] = {}
+        self._queries = {n: deque(q, maxlen=MOST_QUERIES) for n, q in (answered or {}).items()}
         self._embedder = embedder
         self._vectors: VectorIndex | None = None
         self._index = LexicalIndex(_WEIGHTS)
@@ -47,13 +53,18 @@ class ToolCatalog:
             "queries": " ".join(self._queries.get(spec.name, ())),
         }
 
-    def answered(self, query: str, name: str) -> None:
-        """Remember that the tool of that ``name`` was of use for ``query``."""
+    def answered(self, query: str, name: str) -> str:
+        """Remember that the tool of that ``name`` was of use for ``query``.
+
+        It gives the words of that, or "" where they were known, or say nothing.
+        """
         words = " ".join(query_words(query))
         known = self._queries.setdefault(name, deque(maxlen=MOST_QUERIES))
-        if name in self._tools and words and words not in known:
-            known.append(words)
-            self._index.put({name: self._said_of(self._tools[name])})
+        if name not in self._tools or not words or words in known:
+            return ""
+        known.append(words)
+        self._index.put({name: self._said_of(self._tools[name])})
+        return words
 
     def search(
         self, query: str, limit: int = 8, min_score: float = 0.3, without: Sequence[str] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
@@ -21,7 +21,7 @@ from ..frames.columns import OF_TASKS
 from ..messages import Message
 from ..sql import url_of_place
 from ..state import Todo
-from . import conversations, states
+from . import conversations, states, tool_feedback
 from . import display_rows as rows
 from . import frames as framing
 from .conversations import Conversation
@@ -275,6 +275,33 @@ class ScopedStore:
         >>> store.close()
         """
         return self._run_on(id, states.todos, id)
+
+    # tools
+
+    def load_tool_feedback(self) -> dict[str, list[str]]:
+        """For which questions each tool was of use, in their words, the oldest first.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> store.add_tool_feedback({"tides": ["high tide bergen"]})
+        >>> store.load_tool_feedback()
+        {'tides': ['high tide bergen']}
+        >>> store.close()
+        """
+        return self._run(tool_feedback.load)
+
+    @kinds.checked
+    def add_tool_feedback(self, queries: Mapping[str, Sequence[str]]) -> None:
+        """Keep the words of further ``queries``, by tools: of each tool the newest 40.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> store.add_tool_feedback({"tides": ["high tide"], "find_city": ["bergen"]})
+        >>> sorted(store.load_tool_feedback())
+        ['find_city', 'tides']
+        >>> store.close()
+        """
+        self._run(tool_feedback.add, queries)
 
     # the transcript
 

@@ -17,9 +17,9 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.batch import Answer, Row, run_row
 from sagents_nb.batch.table import tabled
-from sagents_nb.extract import Output
 from sagents_nb.files import FileSystem
 from sagents_nb.frames import COLUMNS
+from sagents_nb.models.output_type import Output
 from tests.batch.models import Replying, replying
 from tests.talking import call, run
 

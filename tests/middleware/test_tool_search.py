@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import sagents_nb as sa
 from sagents_nb.middleware.tool_search import found_tools
+from sagents_nb.search.lexical import LexicalIndex
 from tests.talking import call
 
 
@@ -31,7 +33,9 @@ MANY = [tides, find_city, order_lamp]
 
 
 def agent_of(*turns: Any, tools: Sequence[Any] = MANY, **options: Any) -> sa.Agent:
-    search = sa.ToolSearch(**{k: options.pop(k) for k in ("limit", "embedder") if k in options})
+    search = sa.ToolSearch(
+        **{k: options.pop(k) for k in ("limit", "embedder", "store") if k in options}
+    )
     stack = [search, *options.pop("more", ())]
     return sa.Agent(
         sa.ScriptedModel(turns), tools=tools, middleware=stack, defaults=False, **options
@@ -182,6 +186,69 @@ def test_a_tool_that_was_called_with_success_is_found_for_the_like_and_a_failing
     agent.run("Boil something for my cuppa")
     agent.run("another cuppa")
     assert offered(agent) == ["search_tools", "kettle"]
+
+
+@pytest.mark.spec("R4.1.12")
+def test_for_what_a_tool_was_of_use_is_known_to_another_process_of_the_same_owner(
+    tmp_path: Path,
+) -> None:
+    path, mine, theirs = tmp_path / "talks.db", sa.Scope(user="me"), sa.Scope(user="other")
+
+    def asked(prompt: str, scope: sa.Scope, *turns: Any) -> list[str]:
+        with sa.ConversationStore(path) as store:
+            agent = agent_of(*turns, store=store.scoped(scope))
+            agent.run(prompt)
+            return offered(agent)
+
+    assert asked("tide for my cuppa", mine, call("tides"), "Done.") == ["search_tools", "tides"]
+    assert asked("another cuppa", mine, "Hi.") == ["search_tools", "tides"]
+    assert asked("another cuppa", theirs, "Hi.") == ["search_tools"]
+
+
+@pytest.mark.spec("R4.1.12")
+def test_feedback_that_cannot_be_kept_or_read_never_reaches_the_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = sa.ConversationStore("sqlite://")
+    store.close()
+    agent = agent_of(call("tides"), "At 6.", store=store)
+    assert agent.run("high tide?").text == "At 6."
+    assert "is not known" in caplog.text
+    assert "is not kept" in caplog.text
+
+
+def test_what_was_of_use_for_the_same_is_written_once() -> None:
+    written: list[Any] = []
+
+    class Store:
+        def load_tool_feedback(self) -> dict[str, list[str]]:
+            return {}
+
+        def add_tool_feedback(self, queries: Any) -> None:
+            written.append(queries)
+
+    turns = [call("tides", f"c{n}") for n in range(5)]
+    agent_of(*turns, "Done.", store=Store()).run("high tide?")
+    assert written == [{"tides": ["high tide"]}]
+
+
+def test_a_question_is_one_query_and_a_call_of_the_model_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queries: list[str] = []
+    search = LexicalIndex.search
+
+    def counted(index: LexicalIndex, query: str, *args: Any) -> Any:
+        queries.append(query)
+        return search(index, query, *args)
+
+    monkeypatch.setattr(LexicalIndex, "search", counted)
+    turns = [call("tides", f"c{n}", port="Bergen") for n in range(20)]
+    agent = agent_of(*turns, "1", "2")
+    result = agent.run("high tide?")
+    assert len(queries) == 1
+    agent.run("Order a lamp.", state=result)
+    assert len(queries) == 2
 
 
 def test_tools_that_a_hook_adds_are_found_too() -> None:

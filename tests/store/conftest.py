@@ -121,8 +121,9 @@ def open_store(request: pytest.FixtureRequest) -> Iterator[sa.ConversationStore]
 @pytest.fixture
 def store(open_store: sa.ConversationStore) -> sa.ConversationStore:
     """An empty store, once in each kind of database."""
-    empty = open_store.database.tables.conversations.delete()
-    open_store.database.run(lambda connection: connection.execute(empty))
+    tables = open_store.database.tables
+    for table in (tables.conversations, tables.tool_feedback):
+        open_store.database.run(lambda connection, t=table: connection.execute(t.delete()))
     return open_store
 
 

@@ -39,7 +39,7 @@ from ..providers import SDKS
 KEYED = {
     "ModelRequest": {"messages", "system", "tools", "options", "model"},
     "Message": {"role", "parts", "stop_reason", "metadata"},
-    "ToolSpec": {"name", "description", "schema"},
+    "ToolSpec": {"name", "description", "schema", "defer_loading"},
     "TextPart": {"text"},
     "ThinkingPart": {"text", "signature", "provider", "raw"},
     "ImagePart": {"data", "mime_type", "url"},

@@ -29,6 +29,7 @@ from ...messages import (
 )
 from ...tools import ToolSpec
 from ..base import ModelRequest
+from ..response_format import closed, take_format, without_limits
 from . import ANTHROPIC
 from .arguments import ParameterNames, read_call
 from .errors import Where, cut_stream, from_report
@@ -308,6 +309,11 @@ class AnthropicModel(ProviderModel):
     path = "/v1/messages"
     parameters = frozenset(_PARAMETERS.split())
 
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """Claude 4.5 and later do, and Haiku from 5 on."""
+        return (_version(name) or (0, 0)) >= ((5, 0) if "haiku" in name else (4, 5))
+
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
     ) -> dict[str, Any]:
@@ -315,11 +321,15 @@ class AnthropicModel(ProviderModel):
         dialect = _DIALECT if names == _DIALECT.variant else _DIALECT._replace(variant=names)
         history = encoded(request.messages, dialect)
         body: dict[str, Any] = {"model": self.name, "stream": True}
+        form = take_format(options)
+        if form is not None and form.schema is not None:  # of JSON without one it knows nothing
+            wanted = {"type": "json_schema", "schema": closed(without_limits(form.schema))}
+            options["output_config"] = {"format": wanted, **(options.get("output_config") or {})}
         body |= _thinking(self.name, options)
         if system := history.instructions(request.system):
             body["system"] = system
         if request.tools:
-            body["tools"] = [_tool(spec) for spec in names.tools(request.tools)]
+            body["tools"] = _tools(names.tools(request.tools), self.defers_tools)
         body["messages"] = history.items(dialect)
         # On the request as a whole it caches up to the last block, and moves on with each turn.
         body["cache_control"] = {"type": "ephemeral"}
@@ -333,8 +343,21 @@ class AnthropicModel(ProviderModel):
         return AnthropicReader(where)
 
 
-def _tool(spec: ToolSpec) -> Block:
-    return {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
+# Anthropic's own search, by words: it looks for tools that are deferred.
+_SEARCH = {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"}
+
+
+def _tools(tools: Iterable[ToolSpec], defers: bool) -> list[Block]:
+    sent: list[Block] = []
+    for spec in tools:
+        sent.append(
+            {"name": spec.name, "description": spec.description, "input_schema": spec.schema}
+        )
+        if defers and spec.defer_loading:
+            sent[-1]["defer_loading"] = True
+    if any("defer_loading" in tool for tool in sent):
+        sent.append(dict(_SEARCH))
+    return sent
 
 
 def _thinking(name: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -370,10 +393,12 @@ def takes_budget(name: str) -> bool:
     >>> takes_budget("claude-haiku-4-5-20251001"), takes_budget("claude-sonnet-5-5")
     (True, False)
     """
+    return "mythos" not in name and (_version(name) or (4, 6)) < (4, 6)
+
+
+def _version(name: str) -> tuple[int, int] | None:
     version = re.search(r"(?<!\d)(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", name)
-    if version is None or "mythos" in name:
-        return False
-    return (int(version[1]), int(version[2] or 0)) < (4, 6)
+    return None if version is None else (int(version[1]), int(version[2] or 0))
 
 
 # Turns of user and assistant are in strict alternation, tool results before other content.

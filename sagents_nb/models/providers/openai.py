@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -30,9 +30,12 @@ from ...messages import (
     told_usage,
 )
 from ...text import digest
-from ..base import ModelRequest
+from ...tools import ToolSpec
+from ..base import ModelRequest, Vectors
+from ..response_format import take_format
 from . import OPENAI
 from .arguments import ParameterNames, read_call
+from .embeddings import embedded
 from .errors import Where, from_report
 from .history import (
     Dialect,
@@ -348,6 +351,12 @@ class OpenAIModel(ProviderModel):
     path = "/responses"
     parameters = frozenset(_PARAMETERS.split())
 
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """GPT-5.4 and later do."""
+        version = re.match(r"gpt-(\d+)(?:\.(\d+))?", name)
+        return version is not None and (int(version[1]), int(version[2] or 0)) >= (5, 4)
+
     def encoded_body(
         self, request: ModelRequest, options: dict[str, Any], names: ParameterNames
     ) -> dict[str, Any]:
@@ -360,16 +369,7 @@ class OpenAIModel(ProviderModel):
         if system := history.instructions(request.system):
             body["instructions"] = system
         if request.tools:
-            body["tools"] = [
-                {
-                    "type": "function",
-                    "name": spec.name,
-                    "description": spec.description,
-                    "parameters": spec.schema,
-                    "strict": False,
-                }
-                for spec in request.tools
-            ]
+            body["tools"] = _tools(request.tools, self.defers_tools)
         body["input"] = history.items(_DIALECT)
         if (limit := options.pop("max_tokens", None)) is not None:
             body["max_output_tokens"] = limit
@@ -377,13 +377,42 @@ class OpenAIModel(ProviderModel):
         if (level := options.pop("thinking", None)) is not None:
             reasoning = options.pop("reasoning", None) or {}
             body["reasoning"] = {"effort": effort(self.name, level), **reasoning}
+        if (form := take_format(options)) is not None:
+            details = form.details() if form.schema is not None else {}
+            options["text"] = {
+                "format": {"type": form.kind, **details},
+                **(options.get("text") or {}),
+            }
         if options.get("tool_choice") == "any":
             options["tool_choice"] = "required"
         return merged(body, options)
 
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """Those of the server's embeddings endpoint."""
+        return await embedded(self, texts, dimensions)
+
     def reader(self, where: Where) -> Reader:
         """A reader of Responses events."""
         return ResponsesReader(where)
+
+
+def _tools(tools: Iterable[ToolSpec], defers: bool) -> list[Item]:
+    sent: list[Item] = []
+    for spec in tools:
+        sent.append(
+            {
+                "type": "function",
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": spec.schema,
+                "strict": False,
+            }
+        )
+        if defers and spec.defer_loading:
+            sent[-1]["defer_loading"] = True
+    if any("defer_loading" in tool for tool in sent):
+        sent.append({"type": "tool_search"})
+    return sent
 
 
 def cache_key(model: ProviderModel, request: ModelRequest) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -29,9 +29,11 @@ from ...messages import (
     ToolResult,
     told_usage,
 )
-from ..base import ModelRequest
+from ..base import ModelRequest, Vectors
+from ..response_format import read_format
 from . import OPENAI
 from .arguments import ParameterNames, read_call
+from .embeddings import embedded
 from .errors import Where, from_report
 from .history import (
     Dialect,
@@ -363,6 +365,8 @@ class OpenAIChatModel(ProviderModel):
         options.pop("thinking_budgets", None)
         if (level := options.pop("thinking", None)) is not None:
             body["reasoning_effort"] = effort(self.name, level)
+        if options.get("response_format") is not None:
+            read_format(options["response_format"])  # which is sent as it is
         if options.get("tool_choice") == "any":
             options["tool_choice"] = "required"
         if "stop_sequences" in options:
@@ -372,6 +376,10 @@ class OpenAIChatModel(ProviderModel):
     def _limit_name(self) -> str:
         # OpenAI's reasoning models refuse max_tokens, most other servers know nothing else.
         return "max_completion_tokens" if self.is_official else "max_tokens"
+
+    async def vectors(self, texts: Sequence[str], dimensions: int | None) -> Vectors:
+        """Those of the server's embeddings endpoint."""
+        return await embedded(self, texts, dimensions)
 
     def reader(self, where: Where) -> Reader:
         """A reader of chat-completion chunks."""

@@ -159,6 +159,7 @@ class Reader(Protocol):
 # What a model takes of all providers' beside its own arguments.
 _OURS = {
     *("max_tokens", "thinking", "thinking_budgets", "tool_choice", "stop_sequences", "betas"),
+    "response_format",
     *("extra_headers", "extra_query", "extra_body"),
 }
 # What others call an argument of ours.
@@ -203,6 +204,8 @@ class ProviderModel(ChatModel):
     the provider's own ``parameters``, which are passed through as they are (None leaves one out):
     ``max_tokens``; ``thinking``: "off", "minimal", "low", "medium", "high" or "xhigh", and
     ``thinking_budgets``, a dict of tokens by those words, for models that take a budget;
+    ``response_format``, as chat completions have it and
+    :meth:`~sagents_nb.ChatModel.complete` says;
     ``extra_headers``, ``extra_query`` and ``extra_body``. A name that is none of these raises
     :class:`~sagents_nb.errors.ConfigurationError`; ``options`` is a dict for what is newer than
     they are.
@@ -259,6 +262,7 @@ class ProviderModel(ChatModel):
         self.context_window = known_window(name) if context_window is None else context_window
         self.provider = self.sdk.package
         self.base_url = base_url
+        self.defers_tools = self.is_official and self.finds_tools(name)
         self.options: dict[str, Any] = options
         self.key = Secret(api_key)
 
@@ -284,6 +288,11 @@ class ProviderModel(ChatModel):
 
     def _is_its_own(self, host: str) -> bool:
         return host.endswith(f"{self.sdk.package}.com")
+
+    @staticmethod
+    def finds_tools(name: str) -> bool:
+        """Whether the provider's model of that ``name`` is sent deferred tools and finds them."""
+        return False
 
     def preload(self) -> None:
         """Import the provider's SDK in the background, so that the first call is quick."""

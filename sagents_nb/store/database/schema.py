@@ -155,6 +155,7 @@ class Tables(msgspec.Struct, frozen=True):
     hub_doors: sql.Table
     tasks: sql.Table
     artifacts: sql.Table
+    tool_feedback: sql.Table
     version: sql.Table
 
     @property
@@ -416,6 +417,15 @@ def tables(prefix: str = "sagents_") -> Tables:
             sql.Column("position", sql.Integer, primary_key=True, autoincrement=False),
             sql.Column("data", Json, nullable=False),
             sql.Column("created_at", Time, nullable=False),
+        ),
+        # Of each tool the questions for which it was of use, in words; of nobody's conversation.
+        tool_feedback=sql.Table(
+            f"{prefix}tool_feedback",
+            metadata,
+            sql.Column("owner", Words(ID_LENGTH), primary_key=True),
+            sql.Column("tool", Words(ID_LENGTH), primary_key=True),
+            sql.Column("queries", Json, nullable=False),
+            sql.Column("updated_at", Time, nullable=False),
         ),
         version=sql.Table(
             f"{prefix}version",

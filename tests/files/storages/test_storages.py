@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from sagents_nb.bus import NatsBus
 from sagents_nb.files.conformance import StorageConformance
 from sagents_nb.files.entry import FileEntry, guessed_type
 from sagents_nb.files.storages.callbacks import CallbackStorage
 from sagents_nb.files.storages.disk import DiskStorage
 from sagents_nb.files.storages.fsspec import FsspecStorage
+from sagents_nb.files.storages.nats import NatsStorage
 from sagents_nb.files.storages.sql import SQLStorage
+from sagents_nb.runtime.thread import runtime
+from tests.bus.conftest import NatsServer, nats_server
+
+__all__ = ["nats_server"]  # a fixture
 
 pytestmark = pytest.mark.spec("S1.8.12", "S1.8.13", "S1.8.16")
 
@@ -22,6 +30,17 @@ class TestDisk(StorageConformance):
 
     def storage(self) -> DiskStorage:
         return DiskStorage(self.tmp_path / "not made yet" / "files", fsync=False)
+
+
+class TestNats(StorageConformance):
+    @pytest.fixture(autouse=True)
+    def bus(self, nats_server: NatsServer) -> Iterator[None]:
+        self._bus, self._bucket = NatsBus(nats_server.url), uuid.uuid4().hex
+        yield
+        runtime.submit(self._bus.close()).result()
+
+    def storage(self) -> NatsStorage:
+        return NatsStorage(self._bus, self._bucket)
 
 
 class TestSQLite(StorageConformance):

@@ -1,4 +1,4 @@
-"""Tasks, and what they make, beside the conversations in which they are worked on."""
+"""Tasks, and what they make; of each tool the questions for which it was of use."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ TIME = sql.DateTime(timezone=True)
 
 
 def upgrade(prefix: str) -> None:
-    """Make the two tables."""
+    """Make the three tables."""
     tasks, artifacts = f"{prefix}tasks", f"{prefix}artifacts"
+    feedback = f"{prefix}tool_feedback"
 
     def of_conversation(table: str) -> sql.ForeignKeyConstraint:
         return sql.ForeignKeyConstraint(
@@ -57,4 +58,12 @@ def upgrade(prefix: str) -> None:
         sql.Column("created_at", TIME, nullable=False),
         sql.PrimaryKeyConstraint("conversation_id", "position", name=f"pk_{artifacts}"),
         of_conversation(artifacts),
+    )
+    op.create_table(
+        feedback,
+        sql.Column("owner", ID, nullable=False),
+        sql.Column("tool", ID, nullable=False),
+        sql.Column("queries", sql.Text(), nullable=False),
+        sql.Column("updated_at", TIME, nullable=False),
+        sql.PrimaryKeyConstraint("owner", "tool", name=f"pk_{feedback}"),
     )
