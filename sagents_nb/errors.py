@@ -48,6 +48,10 @@ class NotFound(SagentsError, LookupError):
     """No such conversation, session or file, or it belongs to somebody else."""
 
 
+class DocumentError(SagentsError, ValueError):
+    """A document cannot be read, or has no text to be found; nothing was changed by it."""
+
+
 class AgentError(SagentsError):
     """A run failed, as ``message`` says.
 

@@ -24,10 +24,10 @@ from ..errors import ConfigurationError, NotFound, Owned, SagentsError, StaleOwn
 from ..events import Event
 from ..files import Mount, VirtualFilesystem
 from ..messages import Message
+from ..scope import owner_of
 from ..session import Session
 from ..sql import path_of
 from ..store import ConversationStore, conversations
-from ..store.scope import owner_of
 from ..text import logger_of
 from . import agencies, blueprints, event_log, notebooks, standings, variables
 from .agencies import Agency, digest_of

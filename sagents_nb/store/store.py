@@ -18,6 +18,7 @@ from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..messages import Message
+from ..scope import owner_of
 from ..sql import url_of_place
 from ..state import Todo
 from . import conversations, states
@@ -30,7 +31,6 @@ from .database.schema import Tables
 from .database.thread import Database
 from .display import DisplayMessage, Row, rows_of
 from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
-from .scope import owner_of
 
 if TYPE_CHECKING:
     import pandas
