@@ -14,11 +14,23 @@ from .budget import (
 from .budget import (
     SharedBudget as SharedBudget,
 )
+from .citations import (
+    Citation as Citation,
+)
+from .citations import (
+    Location as Location,
+)
 from .context import (
     RunContext as RunContext,
 )
 from .context import (
     ToolContext as ToolContext,
+)
+from .documents import (
+    DocumentIndex as DocumentIndex,
+)
+from .documents import (
+    Passage as Passage,
 )
 from .errors import (
     AgentError as AgentError,
@@ -31,6 +43,9 @@ from .errors import (
 )
 from .errors import (
     ConfigurationError as ConfigurationError,
+)
+from .errors import (
+    DocumentError as DocumentError,
 )
 from .errors import (
     FailuresExceeded as FailuresExceeded,
@@ -220,6 +235,9 @@ from .middleware import (
 )
 from .middleware import (
     PatchToolCalls as PatchToolCalls,
+)
+from .middleware import (
+    Retrieval as Retrieval,
 )
 from .middleware import (
     SlidingWindow as SlidingWindow,

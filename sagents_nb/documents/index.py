@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import sqlite3
@@ -18,23 +17,14 @@ import msgspec
 from .. import kinds
 from ..citations import Location
 from ..errors import ConfigurationError, DocumentError, NotFound, pass_on
-from ..files import FileError, VirtualFilesystem
+from ..files import VirtualFilesystem
 from ..scope import owner_of
 from ..search.lexical import Hit, WordTable
 from ..search.vectors import Embedder, embedded, fused, nearest
 from ..serialization import to_data
 from ..text import logger_of, said_by
-from .loading import (
-    MOST_BYTES,
-    MOST_TEXT,
-    Chunk,
-    Document,
-    checked_size,
-    file_document,
-    frame_documents,
-    plain,
-    text_document,
-)
+from .loading import MOST_TEXT, Chunk, Document, plain
+from .sources import documents_of
 
 logger = logger_of(__name__)
 
@@ -232,32 +222,8 @@ class DocumentIndex:
         ['10.1/a, row 0']
         """
         owner = owner_of(scope)
-        about, columns = _metadata(metadata)
         refused: dict[str, str] = {}
-        documents: Iterable[Document]
-        several = False  # of which some may be left out
-        if hasattr(source, "columns"):
-            if text is None or id is None:
-                raise ConfigurationError(
-                    "Of a data frame, add(…) needs the columns with the texts and with what names "
-                    'the rows: add(df, text="abstract", id="doi").'
-                )
-            documents = frame_documents(source, text, id, columns, about, refused)
-        elif text is not None or id is not None or columns:
-            raise ConfigurationError(
-                "text=, id= and a list of metadata name columns of a data frame, and this source "
-                f"is {kinds.shown(source)}."
-            )
-        elif isinstance(source, Mapping):
-            documents = (text_document(*one, about) for one in _texts(source))
-        elif kinds.PATH.fits(source):
-            paths, several = _paths(os.fspath(source), files)
-            documents = _files(paths, files, about, refused if several else None)
-        else:
-            raise ConfigurationError(
-                "add(…) takes a path, a pattern, a dict of texts or a data frame; not "
-                f"{kinds.shown(source)}."
-            )
+        documents, several = documents_of(source, text, id, metadata, files, refused)
         added = self._taken(owner, documents, refused, several)
         if refused:
             named = " ".join(islice(refused.values(), 5))
@@ -540,94 +506,6 @@ class DocumentIndex:
             vectors = numpy.frombuffer(data, dtype=numpy.float32)
             self._vectors = now, numbers, vectors.reshape(len(rows), -1) if rows else vectors
         return self._vectors[1:]
-
-
-def _metadata(metadata: Any) -> tuple[dict[str, str], list[str]]:
-    """What holds for all documents, and the columns of a frame that say it of each."""
-    if isinstance(metadata, Mapping):
-        about = {str(name): plain(value) for name, value in metadata.items()}
-        return {name: value for name, value in about.items() if value}, []
-    if not kinds.LIST.fits(metadata) or not all(isinstance(name, str) for name in metadata):
-        raise ConfigurationError(
-            "add(metadata=…) is a dict, or a list of the names of columns; not "
-            f"{kinds.shown(metadata)}."
-        )
-    return {}, [*metadata]
-
-
-def _texts(source: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    for name, text in source.items():
-        if not isinstance(name, str) or not name or not isinstance(text, str):
-            raise ConfigurationError(
-                "add({…}) takes texts by their names, and this dict has "
-                f"{kinds.shown(name)}: {kinds.shown(text)}."
-            )
-        yield name, text
-
-
-def _files(
-    paths: Iterable[str],
-    files: VirtualFilesystem | None,
-    about: dict[str, str],
-    refused: dict[str, str] | None,
-) -> Iterator[Document]:
-    """The documents that files are; those that cannot be read are ``refused``, else an error."""
-    for path in paths:
-        try:
-            document = file_document(path, _content(path, files), about)
-        except DocumentError as error:
-            if refused is None:
-                raise
-            refused[path] = str(error)
-        else:
-            yield document
-
-
-def _content(path: str, files: VirtualFilesystem | None) -> str | bytes:
-    try:
-        if files is not None:
-            entry = files.read(path)
-            checked_size(path, entry.size)
-            return entry.content or ""
-        if not os.path.isfile(path):
-            why = "it is no file" if os.path.lexists(path) else "there is none"
-            raise DocumentError(f"{path} cannot be read: {why}.")
-        with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
-            checked_size(path, max(len(content), os.fstat(file.fileno()).st_size))
-            return content
-    except (OSError, FileError) as error:
-        why = str((isinstance(error, OSError) and error.strerror) or error).rstrip(".")
-        raise DocumentError(f"{path} cannot be read: {why}.") from None
-
-
-def _paths(source: str, files: VirtualFilesystem | None) -> tuple[list[str], bool]:
-    """The files that are meant, and whether it may be several."""
-    if files is None:
-        paths, several = _on_disk(source)
-    else:
-        try:
-            below = files.list(f"{source.rstrip('/')}/**")
-            several = bool(below) or not files.exists(source)
-            paths = (below or files.list(source)) if several else [source]
-        except FileError as error:
-            raise DocumentError(f"{error}") from None
-    if not paths:
-        raise DocumentError(f"No file fits {source!r}; give a path, or a pattern such as **/*.md.")
-    return paths, several
-
-
-def _on_disk(source: str) -> tuple[list[str], bool]:
-    if os.path.isdir(source):
-        source = os.path.join(glob.escape(source), "**")
-    elif os.path.lexists(source) or not glob.has_magic(source):
-        return [_named(source)], False
-    found = (path for path in glob.iglob(source, recursive=True) if os.path.isfile(path))
-    return sorted({_named(path) for path in found}), True
-
-
-def _named(path: str) -> str:
-    return Path(os.path.normpath(path)).as_posix()
 
 
 def _condition(number: str, owner: str, filter: Mapping[str, Any]) -> tuple[str, list[Any]]:
