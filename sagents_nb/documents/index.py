@@ -22,7 +22,7 @@ from ..scope import owner_of
 from ..search.lexical import Hit, WordTable
 from ..search.vectors import Embedder, embedded, fused, nearest
 from ..serialization import to_data
-from ..text import logger_of, said_by
+from ..text import logger_of, said_by, whole
 from .loading import MOST_TEXT, Chunk, Document, plain
 from .sources import documents_of
 
@@ -316,7 +316,7 @@ class DocumentIndex:
         """
         with self._transaction() as connection:
             before = connection.total_changes
-            self._delete(owner_of(scope), document)
+            self._delete(owner_of(scope), whole(document))
             if connection.total_changes == before:
                 raise NotFound(f"There is no document {document!r}; documents() has their names.")
 
@@ -520,5 +520,5 @@ def _condition(number: str, owner: str, filter: Mapping[str, Any]) -> tuple[str,
             " AND EXISTS (SELECT 1 FROM attributes a "
             "WHERE a.document = d.number AND a.name = ? AND a.value = ?)"
         )
-        values += [str(name), plain(value)]
+        values += [plain(name), plain(value)]
     return f"{condition})", values

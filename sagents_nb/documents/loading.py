@@ -56,16 +56,16 @@ def file_document(id: str, content: str | bytes, metadata: Mapping[str, str]) ->
 
     Reading it raises :class:`~sagents_nb.errors.DocumentError`.
     """
+    id = whole(id)
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     return Document(id, _digest(data, metadata), dict(metadata), lambda: _read(id, data))
 
 
 def text_document(id: str, text: str, metadata: Mapping[str, str]) -> Document:
     """A document that is a text, as Markdown has it."""
-    data = text.encode("utf-8", "surrogatepass")
-    return Document(
-        id, _digest(data, metadata), dict(metadata), lambda: _whole(id, _lined(id, text))
-    )
+    id = whole(id)
+    digest = _digest(text.encode("utf-8", "surrogatepass"), metadata)
+    return Document(id, digest, dict(metadata), lambda: _whole(id, _lined(id, text)))
 
 
 def _digest(data: bytes, metadata: Mapping[str, str]) -> str:
@@ -219,9 +219,7 @@ def _table(id: str, text: str, delimiter: str) -> Iterator[Chunk]:
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
-        for number, row in enumerate(rows, start=1):
-            if not row:
-                continue
+        for number, row in enumerate(filter(None, rows), start=1):
             if len(row) != len(header):
                 raise DocumentError(
                     f"{id} is no table: row {number:,} (line {rows.line_num:,}) has {len(row)} "
@@ -271,7 +269,7 @@ def frame_documents(
 
 def _row(id: str, text: str, label: Any, metadata: dict[str, str]) -> Document:
     whole_number = hasattr(label, "__index__") and not isinstance(label, bool)
-    row = int(label) if whole_number else str(label)
+    row = int(label) if whole_number else whole(str(label))
 
     def read() -> list[Chunk]:
         made = (_placed(piece, Location(id, row=row), lines=False) for piece in pieces(text))
@@ -292,4 +290,4 @@ def plain(value: Any) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value)
+    return whole(str(value))

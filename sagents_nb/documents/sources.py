@@ -11,6 +11,7 @@ from typing import Any
 from .. import kinds
 from ..errors import ConfigurationError, DocumentError
 from ..files import FileError, VirtualFilesystem
+from ..text import whole
 from .loading import (
     MOST_BYTES,
     Document,
@@ -62,7 +63,7 @@ def documents_of(
 def _metadata(metadata: Any) -> tuple[dict[str, str], list[str]]:
     """What holds for all documents, and the columns of a frame that say it of each."""
     if isinstance(metadata, Mapping):
-        about = {str(name): plain(value) for name, value in metadata.items()}
+        about = {plain(name): plain(value) for name, value in metadata.items()}
         return {name: value for name, value in about.items() if value}, []
     if not kinds.LIST.fits(metadata) or not all(isinstance(name, str) for name in metadata):
         raise ConfigurationError(
@@ -95,7 +96,7 @@ def _files(
         except DocumentError as error:
             if refused is None:
                 raise
-            refused[path] = str(error)
+            refused[whole(path)] = str(error)
         else:
             yield document
 
