@@ -21,6 +21,7 @@ from ..files import VirtualFilesystem
 from ..scope import owner_of
 from ..search.lexical import Hit, WordTable
 from ..search.vectors import Embedder, embedded, fused, nearest
+from ..search.words import FUNCTION_WORDS, query_words
 from ..serialization import to_data
 from ..text import logger_of, said_by, whole
 from .loading import MOST_TEXT, Chunk, Document, plain
@@ -374,8 +375,9 @@ class DocumentIndex:
     def _by_words(
         self, query: str, limit: int, condition: str, values: Sequence[Any]
     ) -> list[tuple[int, float]]:
+        words = query_words(query, FUNCTION_WORDS)
         with self._lock:
-            return self._words.search(query, limit, condition, values)
+            return self._words.search(words, limit, condition, values)
 
     def _by_meaning(
         self, query: str, limit: int, condition: str, values: Sequence[Any]

@@ -70,7 +70,7 @@ class Retrieval(Middleware):
             "a number from 0 to 1", lambda value: kinds.number(0).fits(value) and value <= 1
         ),
     )
-    def __init__(self, index: DocumentIndex, limit: int = 6, min_score: float = 0) -> None:
+    def __init__(self, index: DocumentIndex, limit: int = 5, min_score: float = 0) -> None:
         self.index = index
         self.limit = limit
         self.min_score = min_score

@@ -55,13 +55,12 @@ class WordTable:
         self._connection.executemany(self._replace, rows)
 
     def search(
-        self, query: str, limit: int, among: str = "", values: Sequence[Any] = ()
+        self, words: Sequence[str], limit: int, among: str = "", values: Sequence[Any] = ()
     ) -> list[tuple[int, float]]:
-        """What fits the words of ``query`` best, with scores; of equals the lowest number.
+        """What fits these ``words`` best, with scores; of equals the lowest number.
 
         ``among`` is a condition of SQL on the ``rowid``, with ``values`` for its marks.
         """
-        words = query_words(query)
         if not words:
             return []
         match = " OR ".join(f'"{word}"' for word in words)
@@ -111,6 +110,6 @@ class LexicalIndex:
     def search(self, query: str, limit: int, without: Sequence[str] = ()) -> list[Hit]:
         """What fits the words of ``query`` best, at most so many; of equals the first put."""
         with self._lock:
-            rows = self._table.search(query, limit + len(without))
+            rows = self._table.search(query_words(query), limit + len(without))
         hits = [Hit(self._ids[number - 1], score) for number, score in rows]
         return [hit for hit in hits if hit.id not in without][:limit]

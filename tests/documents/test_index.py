@@ -43,8 +43,8 @@ def test_passages_are_found_by_their_words_the_best_first(index: sa.DocumentInde
 
 def test_what_stands_below_a_heading_is_found_by_it() -> None:
     index = sa.DocumentIndex()
-    rain = "It rains.\n\n" + "Umbrellas help. " * 70
-    index.add({"a": f"# Weather\n\n## Bergen\n\n{rain}\n\nTake boots along. " + "Or wait. " * 100})
+    rain = "It rains.\n\n" + "Umbrellas help. " * 140
+    index.add({"a": f"# Weather\n\n## Bergen\n\n{rain}\n\nTake boots along. " + "Or wait. " * 200})
     [last] = index.search("boots in Bergen", limit=1)
     assert last.text.startswith("Take boots")
     assert last.heading == "Weather > Bergen"

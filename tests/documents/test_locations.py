@@ -35,7 +35,7 @@ class Library:
     def __init__(self, folder: Path) -> None:
         chance = random.Random(1)
         self.report = folder / "report.pdf"
-        self.report.write_bytes(pdf([sentences(chance, 40) for _ in range(150)]))
+        self.report.write_bytes(pdf([sentences(chance, 40) for _ in range(300)]))
         self.frame = pandas.DataFrame(
             {
                 "key": [f"p{number}" for number in range(400)],
