@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from . import kinds
 from .messages import Message
 from .serialization import to_data
 
@@ -17,12 +18,12 @@ CITATIONS = "citations"
 UNVERIFIED = "not verified: no passage with this number was shown to the model"
 
 
-class Location(msgspec.Struct, frozen=True, omit_defaults=True):
+class Location(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):
     """Where in a ``document`` something stands; as text, in a few words.
 
-    Lines, pages and cells are counted from 1, and ``last_line`` is the last one of it. Lines are
-    those of the file, or of the ``cell`` where there is one; what a cell has put out is its
-    ``output``. A ``row`` is the label that it has in the index of its frame, or its number in a
+    Lines, pages and cells are counted from 1: it stands from ``line`` to ``last_line`` of the file,
+    or of the ``cell`` where there is one, and on a ``page`` of a PDF. What a cell has put out is
+    its ``output``. A ``row`` is the label that it has in the index of its frame, or its number in a
     table's file. Only what there is of it is set.
 
     >>> from sagents_nb import Location
@@ -39,6 +40,9 @@ class Location(msgspec.Struct, frozen=True, omit_defaults=True):
     cell: int | None = None
     output: bool = False
     row: int | str | None = None
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
     def __str__(self) -> str:
         said = self.document
@@ -57,7 +61,7 @@ class Location(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{said}, line{'' if last == self.line else 's'} {lines}"
 
 
-class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
+class Citation(msgspec.Struct, metaclass=kinds.Record, frozen=True, omit_defaults=True):
     """What a marker such as ``[3]`` in an answer stands for.
 
     ``location`` is where the passage of that ``number`` stands, and ``quote`` how it begins there.
@@ -72,6 +76,9 @@ class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int
     location: Location | None = None
     quote: str = ""
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
     @property
     def verified(self) -> bool:

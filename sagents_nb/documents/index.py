@@ -55,7 +55,7 @@ _PROBE = "The tide is high at six in the morning, and again in the evening."
 _ALIKE = 1e-2  # how far two vectors of the probe may be apart that one embedder gave
 
 
-class Passage(msgspec.Struct, frozen=True):
+class Passage(msgspec.Struct, metaclass=kinds.Record, frozen=True):
     """A passage that was found: its ``text`` as it stands at ``location``.
 
     ``heading`` is what it stands below, ``metadata`` that of its document, and ``score`` how well
@@ -73,6 +73,9 @@ class Passage(msgspec.Struct, frozen=True):
     heading: str = ""
     score: float = 1.0
     metadata: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        kinds.check_fields(self)
 
     def __str__(self) -> str:
         return f"{self.location}\n{self.text}"
@@ -171,7 +174,11 @@ class DocumentIndex:
             self._changes += 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file.
+
+        >>> from sagents_nb import DocumentIndex
+        >>> DocumentIndex().close()
+        """
         with self._lock:
             self._connection.close()
 
@@ -314,6 +321,13 @@ class DocumentIndex:
         """Forget the ``document`` of that name, of that ``scope``.
 
         Raises :class:`~sagents_nb.errors.NotFound` where there is none.
+
+        >>> from sagents_nb import DocumentIndex
+        >>> index = DocumentIndex()
+        >>> _ = index.add({"tides": "High tide is at six."})
+        >>> index.remove("tides")
+        >>> index.documents()
+        []
         """
         with self._transaction() as connection:
             before = connection.total_changes
@@ -323,7 +337,14 @@ class DocumentIndex:
 
     @kinds.checked(scope=kinds.ANYTHING)
     def documents(self, *, scope: Any = None) -> list[str]:
-        """The names of all documents that are found for that ``scope``, sorted."""
+        """The names of all documents that are found for that ``scope``, sorted.
+
+        >>> from sagents_nb import DocumentIndex
+        >>> index = DocumentIndex()
+        >>> _ = index.add({"tides": "High tide is at six.", "lamps": "They are red."})
+        >>> index.documents()
+        ['lamps', 'tides']
+        """
         with self._lock:
             rows = self._connection.execute(
                 "SELECT DISTINCT id FROM documents WHERE owner IN ('', ?) ORDER BY id",
@@ -363,7 +384,7 @@ class DocumentIndex:
         (1, 0)
         """
         owner = owner_of(scope)
-        condition, values = _condition("texts.rowid", owner, filter or {})
+        condition, values = _condition("found.number", owner, filter or {})
         hits = self._by_meaning(query, limit, condition, values) if self.embedder else None
         if hits is None:
             hits = self._by_words(query, limit, condition, values)
@@ -377,13 +398,12 @@ class DocumentIndex:
     ) -> list[tuple[int, float]]:
         words = query_words(query, FUNCTION_WORDS)
         with self._lock:
-            return self._words.search(words, limit, condition, values)
+            return self._words.search_among(words, limit, condition, values)
 
     def _by_meaning(
         self, query: str, limit: int, condition: str, values: Sequence[Any]
     ) -> list[tuple[int, float]] | None:
         """By words and meaning; None where the embedder fails."""
-        of_passage = condition.replace("texts.rowid", "passages.number")
         try:
             vector = self._embedded([query])[0]
             self._embed_missing()
@@ -393,7 +413,7 @@ class DocumentIndex:
             return None
         with self._lock:
             allowed = self._connection.execute(
-                f"SELECT number FROM passages WHERE {of_passage}", values
+                f"SELECT number FROM passages AS found WHERE {condition}", values
             ).fetchall()
             numbers, vectors = self._matrix()
         if not numbers:
@@ -415,9 +435,9 @@ class DocumentIndex:
         marks = ", ".join("?" * len(numbers))
         with self._lock:
             rows = self._connection.execute(
-                "SELECT passages.number, passages.document, location, heading, text "
-                "FROM passages JOIN texts ON texts.rowid = passages.number "
-                f"WHERE passages.number IN ({marks}) AND {condition}",
+                "SELECT found.number, found.document, location, heading, text "
+                "FROM passages AS found JOIN texts ON texts.rowid = found.number "
+                f"WHERE found.number IN ({marks}) AND {condition}",
                 (*numbers, *values),
             ).fetchall()
             documents = {row[1] for row in rows}

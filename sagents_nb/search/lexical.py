@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,23 +55,52 @@ class WordTable:
         rows = ((number, *(said.get(f, "") for f in self._fields)) for number, said in texts)
         self._connection.executemany(self._replace, rows)
 
-    def search(
-        self, words: Sequence[str], limit: int, among: str = "", values: Sequence[Any] = ()
-    ) -> list[tuple[int, float]]:
-        """What fits these ``words`` best, with scores; of equals the lowest number.
-
-        ``among`` is a condition of SQL on the ``rowid``, with ``values`` for its marks.
-        """
+    def search(self, words: Sequence[str], limit: int) -> list[tuple[int, float]]:
+        """What fits these ``words`` best, with scores; of equals the lowest number."""
         if not words:
             return []
-        match = " OR ".join(f'"{word}"' for word in words)
+        match = " OR ".join(map(_quoted, words))
         # By rank alone FTS5 sorts by itself; of equals the first row comes first.
         rows = self._connection.execute(
-            f"SELECT rowid, -rank FROM texts WHERE texts MATCH ? {among and f'AND {among}'} "
-            "ORDER BY rank LIMIT ?",
-            (match, *values, limit),
+            "SELECT rowid, -rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?",
+            (match, limit),
         )
         return rows.fetchall()
+
+    def search_among(
+        self, words: Sequence[str], limit: int, among: str, values: Sequence[Any]
+    ) -> list[tuple[int, float]]:
+        """:meth:`search` where words that many texts have count, too, as they do in Lucene.
+
+        FTS5's own ranking is quicker, and counts nothing for what more than half of the texts have:
+        of tools those are no words that tell one from another, of a few long texts they are.
+        ``among`` is a condition of SQL on ``found.number``, with ``values`` for its marks.
+        """
+        execute = self._connection.execute
+        [texts] = execute("SELECT count(*) FROM texts_docsize").fetchone()
+        of_words: list[Any] = []
+        for word in map(_quoted, words):
+            [having] = execute("SELECT count(*) FROM texts WHERE texts MATCH ?", (word,)).fetchone()
+            if having:
+                rarity = (texts - having + 0.5) / (having + 0.5)
+                counted = math.log(rarity) if rarity > 1 else 0.0
+                of_words += [math.log(1 + rarity) / (counted or 1e-6), word]
+        # With a limit, since FTS5 ranks only where it is asked by itself.
+        of_word = "SELECT * FROM (SELECT rowid AS number, -rank * ? AS score FROM texts "
+        of_word += "WHERE texts MATCH ? LIMIT -1)"
+        if not of_words:
+            return []
+        rows = execute(
+            f"SELECT number, sum(score) AS score FROM "
+            f"({' UNION ALL '.join([of_word] * (len(of_words) // 2))}) AS found WHERE {among} "
+            "GROUP BY number ORDER BY score DESC, number LIMIT ?",
+            (*of_words, *values, limit),
+        )
+        return rows.fetchall()
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
 
 
 class LexicalIndex:

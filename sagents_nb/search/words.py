@@ -18,7 +18,10 @@ what when where which who whom will with would you your
 """
 STOP_WORDS = frozenset(_STOPS.split())
 # In texts that tell how something is done they say something.
-_TELLING = "get give had has have just let like may need out say show tell"
+_TELLING = (
+    "any can from get give had has have just let like may need no not out say show so some tell "
+    "than when where which"
+)
 FUNCTION_WORDS = STOP_WORDS.difference(_TELLING.split())
 
 _WORD = re.compile(r"[^\W_]+")
