@@ -49,7 +49,13 @@ class NotFound(SagentsError, LookupError):
 
 
 class DocumentError(SagentsError, ValueError):
-    """A document cannot be read, or has no text to be found; nothing was changed by it."""
+    """A document cannot be read, or has no text to be found, as it is ``said``; none was changed.
+
+    In one line, whatever the document is called.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(" ".join(said.split()))
 
 
 class AgentError(SagentsError):

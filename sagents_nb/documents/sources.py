@@ -62,12 +62,12 @@ def documents_of(
 
 def _metadata(metadata: Any) -> tuple[dict[str, str], list[str]]:
     """What holds for all documents, and the columns of a frame that say it of each."""
-    if isinstance(metadata, Mapping):
+    if isinstance(metadata, Mapping) and all(isinstance(name, str) for name in metadata):
         about = {plain(name): plain(value) for name, value in metadata.items()}
         return {name: value for name, value in about.items() if value}, []
     if not kinds.LIST.fits(metadata) or not all(isinstance(name, str) for name in metadata):
         raise ConfigurationError(
-            "add(metadata=…) is a dict, or a list of the names of columns; not "
+            "add(metadata=…) is a dict of texts, or a list of the names of columns; not "
             f"{kinds.shown(metadata)}."
         )
     return {}, [*metadata]
