@@ -39,7 +39,7 @@ class Library:
         self.frame = pandas.DataFrame(
             {
                 "key": [f"p{number}" for number in range(400)],
-                "text": ["\n".join(sentences(chance, 3)) for _ in range(400)],
+                "text": ["\n".join(["Gazette.", *sentences(chance, 3)]) for _ in range(400)],
             }
         )
         self.index = sa.DocumentIndex()
@@ -86,6 +86,7 @@ def test_of_a_thousand_citations_each_quotes_what_stands_there(tmp_path: Path) -
     asked = [" ".join(chance.choices(WORDS, k=3)) for _ in range(110)]
     asked += ["penguins mean mass", "table of species", "run a cell", "plot an island"]
     asked += [path.stem.replace("-", " ") for path in (ROOT / "docs").rglob("*.md")]
+    asked += [f"gazette {word}" for word in WORDS]
     calls = [sa.ToolCall(f"c{n}", "search_documents", {"query": q}) for n, q in enumerate(asked)]
     answer = " ".join(f"So it is [{number}]." for number in range(1, 3_001))
     model = sa.ScriptedModel([sa.Message("assistant", calls, stop_reason="tool_use"), answer])
