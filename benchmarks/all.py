@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 NAMES = (
     "counts", "imports", "agent_loop", "providers", "cache", "sessions",
     "stored", "files", "map", "frames", "server", "hub", "wire", "panel", "tool_choice", "bus",
+    "documents",
 )  # fmt: skip
 OPTIONS = {"providers": ["--quick"]}
 BEGINS, ENDS = "<!-- made by make bench -->\n", "<!-- until here -->"

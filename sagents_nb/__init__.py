@@ -20,12 +20,13 @@ _EXPORTS = {
     "state": "State Todo",
     "interrupts": "ActionRequest Approve Edit Interrupt Reject Respond",
     "errors": (
-        "AgentError BudgetExceeded Busy ConfigurationError FailuresExceeded InvalidDecision "
-        "MaxRunsExceeded MiddlewareError "
+        "AgentError BudgetExceeded Busy ConfigurationError DocumentError FailuresExceeded "
+        "InvalidDecision MaxRunsExceeded MiddlewareError "
         "ModelError NotFound NotRunning Owned ReplayMiss SagentsError StaleApproval StaleOwner "
         "StoreError UntilToolNotCalled"
     ),
     "budget": "Budget SharedBudget",
+    "citations": "Citation Location",
     "tools": "Tool ToolOutput tool",
     "context": "RunContext ToolContext",
     "models": (
@@ -36,7 +37,7 @@ _EXPORTS = {
     "bus": "LocalBus NatsBus",
     "middleware": (
         "AskUser CompiledSubAgent ConfidenceCheck ConversationTitle DebugLog FileSystem "
-        "HumanInTheLoop Middleware PatchToolCalls SlidingWindow SubAgentConfig SubAgents "
+        "HumanInTheLoop Middleware PatchToolCalls Retrieval SlidingWindow SubAgentConfig SubAgents "
         "Summarization TodoList ToolSearch"
     ),
     "files": (
@@ -44,6 +45,7 @@ _EXPORTS = {
         "FsspecStorage InvalidPath Mount NatsStorage PathTaken ReadOnly SQLStorage "
         "VirtualFilesystem filesystems open_filesystem"
     ),
+    "documents": "DocumentIndex Passage",
     "frames": "load_frame plot_timeline plot_usage save_frame to_frame",
     "agent": "Agent",
     "loop.agent_loop": "AgentContext AgentLoopConfig agent_loop",
@@ -56,11 +58,11 @@ _EXPORTS = {
 }
 # What is seldom needed, and not listed where people look for what they need.
 _SELDOM = (
-    "ActionRequest AgentCard AgentContext AgentLoopConfig CallbackStorage DebugLog FallbackModel "
-    "FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath JsonPart "
-    "ModelRequest NatsStorage Owned PatchToolCalls PathTaken ProviderPart ReadOnly ReplayMiss "
-    "RetryingModel RunContext SQLStorage SharedBudget StaleOwner TaskRecord ThinkingDelta "
-    "ToolCallDelta "
+    "ActionRequest AgentCard AgentContext AgentLoopConfig CallbackStorage Citation DebugLog "
+    "FallbackModel FileChanged FileMissing FileStorage FsspecStorage InvalidDecision InvalidPath "
+    "JsonPart Location ModelRequest NatsStorage Owned Passage PatchToolCalls PathTaken "
+    "ProviderPart ReadOnly ReplayMiss RetryingModel RunContext SQLStorage SharedBudget StaleOwner "
+    "TaskRecord ThinkingDelta ToolCallDelta "
     "UntilToolNotCalled VirtualFilesystem agent_loop load_ipython_extension "
     "unload_ipython_extension"
 )

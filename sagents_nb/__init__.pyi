@@ -20,11 +20,23 @@ from .bus import (
 from .bus import (
     NatsBus as NatsBus,
 )
+from .citations import (
+    Citation as Citation,
+)
+from .citations import (
+    Location as Location,
+)
 from .context import (
     RunContext as RunContext,
 )
 from .context import (
     ToolContext as ToolContext,
+)
+from .documents import (
+    DocumentIndex as DocumentIndex,
+)
+from .documents import (
+    Passage as Passage,
 )
 from .errors import (
     AgentError as AgentError,
@@ -37,6 +49,9 @@ from .errors import (
 )
 from .errors import (
     ConfigurationError as ConfigurationError,
+)
+from .errors import (
+    DocumentError as DocumentError,
 )
 from .errors import (
     FailuresExceeded as FailuresExceeded,
@@ -232,6 +247,9 @@ from .middleware import (
 )
 from .middleware import (
     PatchToolCalls as PatchToolCalls,
+)
+from .middleware import (
+    Retrieval as Retrieval,
 )
 from .middleware import (
     SlidingWindow as SlidingWindow,

@@ -48,6 +48,16 @@ class NotFound(SagentsError, LookupError):
     """No such conversation, session or file, or it belongs to somebody else."""
 
 
+class DocumentError(SagentsError, ValueError):
+    """A document cannot be read, or has no text to be found, as it is ``said``; none was changed.
+
+    In one line, whatever the document is called.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(" ".join(said.split()))
+
+
 class AgentError(SagentsError):
     """A run failed, as ``message`` says.
 

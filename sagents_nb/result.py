@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from . import kinds
 from .budget import Meter
 from .calls import CallRecord, SubAgentResult, call_records
+from .citations import Citation, citations_of
 from .errors import StaleApproval
 from .interrupts import Interrupt
 from .messages import Message, StopReason, ToolResult, Usage
@@ -148,6 +149,16 @@ class RunResult:
     def tool_calls(self) -> list[CallRecord]:
         """Its calls in order, each with its arguments, what was decided, and its result."""
         return call_records(self.messages)
+
+    @property
+    def citations(self) -> list[Citation]:
+        """What its answers say they are taken from, each passage once.
+
+        With a :class:`~sagents_nb.Retrieval`; of a marker without a passage one that is not
+        ``verified``.
+        """
+        found = (each for message in self.messages for each in citations_of(message))
+        return list(dict.fromkeys(found))
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .calls import CallRecord, call_records
+from .citations import citations_of
 from .messages import (
     CUT_SHORT,
     DECLINED,
@@ -467,6 +468,8 @@ def _blocks(messages: Iterable[Message]) -> Iterator[Block]:
         elif message.role == "assistant":
             said = _closed(text)
             yield Block(said, images, said)
+            cited = [f"- {spanned(str(citation))}" for citation in citations_of(message)]
+            yield Block("\n".join(cited))
             yield from (_call_block(next(records)) for _ in message.tool_calls)
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
                 note = visible(note)

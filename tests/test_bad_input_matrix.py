@@ -490,6 +490,14 @@ GATE = sa.Interrupt("hitl", (sa.ActionRequest("c1", "look"),), id="i1")
 # Good values, by the end of the path with the argument, the most telling first; else by name.
 GOOD: dict[str, Callable[[World], Any]] = {
     "Session.decide.decisions": lambda w: {"c1": sa.Approve()},
+    "DocumentIndex.path": lambda w: w.folder / f"index{next(w.numbers)}.db",
+    "DocumentIndex.add.source": lambda w: {"tides": "High tide is at six."},
+    "DocumentIndex.add.text": lambda w: None,
+    "DocumentIndex.add.id": lambda w: None,
+    "DocumentIndex.add.files": lambda w: None,
+    "DocumentIndex.remove.document": lambda w: "tides",
+    "Passage.location": lambda w: sa.Location("a.md"),
+    "Retrieval.index": lambda w: _documents(),
     "Session.decide.interrupt_id": lambda w: w.asked().id,
     "Session.decide.digests": lambda w: {"c1": w.asked().action_requests[0].digest},
     "Session.resume.decisions": lambda w: sa.Approve(),
@@ -741,6 +749,12 @@ def _blobs(world: World) -> sa.BlobStore:
     return blobs
 
 
+def _documents() -> sa.DocumentIndex:
+    index = sa.DocumentIndex()
+    index.add({"tides": "High tide is at six."})
+    return index
+
+
 def _cassette(path: Path) -> Any:
     from sagents_nb.models.cache import Cassette
 
@@ -798,6 +812,7 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "AnthropicModel.aembed": lambda w: Embeds(),
     "BlobStore": lambda w: _blobs(w),
     "LocalBus": lambda w: sa.LocalBus(),
+    "DocumentIndex": lambda w: _documents(),
     "Agent": lambda w: w.agent,
     "Agent.resume": lambda w: agent_of("done", **GATED),
     "Agent.aresume": lambda w: agent_of("done", **GATED),
@@ -934,7 +949,7 @@ LEFT_OUT = {
     r"|Agent\.(new_run|overridden|checked)|Session\.(by_policy|follow|when_kept)|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),
-    r"\w+\.(before_\w+|after_\w+|on_event|on_session_start|handle_\w+|check_agent"
+    r"\w+\.(before_\w+|after_\w+|on_event|on_answer|on_session_start|handle_\w+|check_agent"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
     r"(\w+Model|Limited|Priced)\.(stream|body|encoded_body|reader|secrets|where|identity"
     r"|vectors|finds_tools)": ("of a model, which the loop calls"),

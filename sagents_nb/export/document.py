@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ..citations import citations_of
 from ..events import DecisionMade, Event, SubagentEvent, ToolExecutionEnd
 from ..files import FileEntry
 from ..frames import Conversation
@@ -226,6 +227,8 @@ class _Turns:
         if fields:
             texts = tuple((self._clean(each.name), self._clean(each.text)) for each in fields)
             parts.append(Given(self._clean(brief_of(fields)), texts))
+        for citation in citations_of(message):
+            parts.append(Note(self._clean(str(citation)), is_error=not citation.verified))
         if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
             parts.append(Note(self._clean(note), is_error=True))
         return Turn(self._clean(message.role), tuple(parts))

@@ -12,10 +12,10 @@ import sqlalchemy as sql
 
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
+from ..scope import owner_of
 from ..sql import Prepared, insert_new
 from ..store.conversations import Conversation, conversation_of, selected
 from ..store.database.schema import Tables
-from ..store.scope import owner_of
 from .vocabulary import RUN_PAUSED, STATUSES
 
 NOTEBOOK = "notebook"

@@ -17,12 +17,12 @@ from ..agent import Agent
 from ..errors import ConfigurationError, NotFound
 from ..models.base import ChatModel
 from ..panel.publisher import publisher_of
+from ..scope import owner_of
 from ..session import Session
 from ..state import State, restore_state
 from ..store import ConversationStore
 from ..store import conversations as rows
 from ..store.database.schema import Tables
-from ..store.scope import owner_of
 from . import agencies
 from .agencies import NOTEBOOK, Agency
 from .doors import Doors

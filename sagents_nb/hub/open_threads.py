@@ -15,9 +15,9 @@ import sqlalchemy as sql
 from ..agent import Agent
 from ..errors import ConfigurationError, NotFound, StaleOwner
 from ..files import Mount, VirtualFilesystem
+from ..scope import owner_of
 from ..session import Session
 from ..store import ConversationStore, conversations
-from ..store.scope import owner_of
 from . import standings
 from .agencies import Agency
 from .doors import Doors

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 
+from ..scope import owner_of
 from ..sql import Prepared
 from ..store.conversations import Conversation, conversation_of, selected
 from ..store.database.schema import Tables
-from ..store.scope import owner_of
 from .agencies import Agency, is_of
 from .vocabulary import ASKED, MODEL_COMPLETED, RUN_PAUSED, STATUSES
 

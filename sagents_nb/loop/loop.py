@@ -399,6 +399,8 @@ class Loop:
         if config.chain.hooks["before_model_request"] and answer.message.tool_calls:
             marked = without_hidden(answer.message, request, self.ctx)
             answer = replace(answer, message=marked)
+        if config.chain.hooks["on_answer"]:
+            answer = replace(answer, message=config.chain.noted(answer.message, self.ctx))
         message = answer.message
         self.ctx.spend(message.usage)
         if message.usage is None and answer.failure is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .filesystem import FileSystem
     from .human_in_the_loop import HumanInTheLoop
     from .patch_tool_calls import PatchToolCalls
+    from .retrieval import Retrieval
     from .sliding_window import SlidingWindow
     from .sub_agent_config import CompiledSubAgent, SubAgentConfig
     from .sub_agents import SubAgents
@@ -32,6 +33,7 @@ _MODULES = {
     "FileSystem": "filesystem",
     "HumanInTheLoop": "human_in_the_loop",
     "PatchToolCalls": "patch_tool_calls",
+    "Retrieval": "retrieval",
     "SlidingWindow": "sliding_window",
     "SubAgentConfig": "sub_agent_config",
     "SubAgents": "sub_agents",
@@ -50,6 +52,7 @@ __all__ = [
     "HumanInTheLoop",
     "Middleware",
     "PatchToolCalls",
+    "Retrieval",
     "SlidingWindow",
     "SubAgentConfig",
     "SubAgents",

@@ -9,7 +9,7 @@ from typing import Any
 from ..context import RunContext
 from ..events import Event
 from ..interrupts import Decision, Interrupt
-from ..messages import ToolCall, ToolResult
+from ..messages import Message, ToolCall, ToolResult
 from ..models.base import ModelRequest
 from ..serialization import StateSchema
 from ..state import State
@@ -67,6 +67,13 @@ class Middleware:
         None, or a changed ``request`` for this call alone, which ``msgspec.structs.replace`` makes:
         other ``messages``, ``system`` or ``options``, fewer ``tools`` (one that is left out is not
         run in that turn), or another ``model``, by its spec ("openai:gpt-6.1-sol") or a ChatModel.
+        """
+
+    def on_answer(self, message: Message, ctx: RunContext) -> Any:
+        """What the model has said, its ``message``, just before it becomes part of the state.
+
+        None, or a dict of metadata to keep with it: sync only, and quick. Calls of tools and texts
+        stay as they are.
         """
 
     def after_model(self, state: State, ctx: RunContext) -> Any:

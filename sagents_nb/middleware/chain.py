@@ -36,6 +36,7 @@ HOOKS = (
     "before_run",
     "before_model",
     "before_model_request",
+    "on_answer",
     "after_model",
     "before_stop",
     "after_run",
@@ -119,6 +120,18 @@ class Chain:
                 )
             tools += map(as_tool, own)
         return tools
+
+    def noted(self, message: Message, ctx: RunContext) -> Message:
+        """What a model said, with what ``on_answer`` hooks keep with it."""
+        for item, function in self.hooks["on_answer"]:
+            try:
+                kept = {**message.metadata, **(function(message, ctx) or {})}
+            except BaseException as error:  # the answer is there, whatever is thought of it
+                pass_on(error)
+                logger.exception("%s.on_answer raised", middleware_id(item))
+            else:
+                message = replace(message, metadata=kept)
+        return message
 
     async def state_hooks(self, hook: str, state: State, ctx: RunContext) -> State:
         """Run a hook over the state; an Interrupt ends up in ``state.interrupt``."""

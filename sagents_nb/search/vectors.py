@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from ..errors import ConfigurationError
@@ -14,36 +15,50 @@ Embedder = Callable[[Sequence[str]], Any]
 _K = 60.0  # of reciprocal rank fusion, as Cormack, Clarke and Büttcher (SIGIR 2009) have it
 
 
+def embedded(embedder: Embedder, texts: Sequence[str]) -> Any:
+    """What an ``embedder`` makes of texts: an array of their vectors, each of length 1.
+
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for what is no vector for each, and
+    without NumPy.
+    """
+    try:
+        import numpy
+    except ImportError:
+        raise ConfigurationError("An embedder needs NumPy: pip install numpy.") from None
+    vectors = numpy.asarray(embedder(list(texts)), dtype=numpy.float32)
+    if vectors.ndim != 2 or len(vectors) != len(texts) or not numpy.isfinite(vectors).all():
+        raise ConfigurationError(
+            f"The embedder gave an array of {vectors.shape} for {len(texts)} texts; it is to "
+            "give a vector of numbers for each."
+        )
+    lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / numpy.where(lengths == 0, 1, lengths)
+
+
+def nearest(vectors: Any, vector: Any) -> Iterator[tuple[int, float]]:
+    """The places of ``vectors`` by how near they are to ``vector``, with that, the nearest first.
+
+    All are of length 1, as :func:`embedded` makes them; of equals the first comes first.
+    """
+    import numpy
+
+    scores = vectors @ vector
+    return ((int(n), float(scores[n])) for n in numpy.argsort(-scores, kind="stable"))
+
+
 class VectorIndex:
     """Texts by ids, compared by the cosine of what an ``embedder`` makes of them."""
 
     def __init__(self, embedder: Embedder, ids: Sequence[str], texts: Sequence[str]) -> None:
         self._embedder = embedder
         self._ids = list(ids)
-        self._vectors = self._embedded(texts)
-
-    def _embedded(self, texts: Sequence[str]) -> Any:
-        try:
-            import numpy
-        except ImportError:
-            raise ConfigurationError("An embedder needs NumPy: pip install numpy.") from None
-        vectors = numpy.asarray(self._embedder(list(texts)), dtype=numpy.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not numpy.isfinite(vectors).all():
-            raise ConfigurationError(
-                f"The embedder gave an array of {vectors.shape} for {len(texts)} texts; it is to "
-                "give a vector of numbers for each."
-            )
-        lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / numpy.where(lengths == 0, 1, lengths)
+        self._vectors = embedded(embedder, texts)
 
     def search(self, query: str, limit: int, without: Sequence[str] = ()) -> list[Hit]:
         """What is nearest to ``query``, at most so many."""
-        import numpy
-
-        scores = self._vectors @ self._embedded([query])[0]
-        order = numpy.argsort(-scores, kind="stable")
-        hits = (Hit(self._ids[n], float(scores[n])) for n in order)
-        return [hit for hit in hits if hit.id not in without][:limit]
+        places = nearest(self._vectors, embedded(self._embedder, [query])[0])
+        hits = (Hit(self._ids[n], score) for n, score in places)
+        return list(islice((hit for hit in hits if hit.id not in without), limit))
 
 
 def fused(*rankings: Sequence[Hit]) -> list[Hit]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from typing import Any
 
 MOST_WORDS = 80
@@ -16,19 +17,25 @@ should show so some tell than that the their them then there these they this tho
 what when where which who whom will with would you your
 """
 STOP_WORDS = frozenset(_STOPS.split())
+# In texts that tell how something is done they say something.
+_TELLING = (
+    "any can from get give had has have just let like may need no not out say show so some tell "
+    "than when where which"
+)
+FUNCTION_WORDS = STOP_WORDS.difference(_TELLING.split())
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def query_words(text: str) -> list[str]:
-    """The different words of ``text`` that are worth looking for, in order.
+def query_words(text: str, without: Set[str] = STOP_WORDS) -> list[str]:
+    """The different words of ``text`` that are worth looking for, in order; ``without`` others.
 
     >>> query_words("What is the weather in Oslo? And the weather in Bergen?")
     ['weather', 'oslo', 'bergen']
     """
     words = (word.lower() for word in _WORD.findall(text))
-    return list(dict.fromkeys(word for word in words if word not in STOP_WORDS))[:MOST_WORDS]
+    return list(dict.fromkeys(word for word in words if word not in without))[:MOST_WORDS]
 
 
 def spaced(name: str) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ConfigurationError
+from ..scope import Scope
 from .display import DisplayMessage, Row, cancelled_row, error_row, rows_of
 from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
-from .scope import Scope
 
 if TYPE_CHECKING:
     from .store import ConversationStore as ConversationStore

@@ -16,11 +16,11 @@ import msgspec
 import sqlalchemy as sql
 
 from ..errors import Busy, ConfigurationError, NotFound
+from ..scope import ID_LENGTH
 from ..serialization import escaped
 from ..sql import Prepared, insert_new
 from .database import leases
 from .database.schema import Tables, forget_deleted_texts
-from .scope import ID_LENGTH
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ import sqlalchemy as sql
 from msgspec.structs import replace
 
 from ..errors import ConfigurationError, NotFound
+from ..scope import ID_LENGTH
 from ..serialization import escaped
 from ..sql import Prepared, driver_of
 from ..text import REPLACEMENT, digest, logger_of, whole
@@ -22,7 +23,6 @@ from .database import schema
 from .database.connection import PROOF, ROW
 from .database.schema import Tables
 from .display import STATUSES, DisplayMessage, Row, checked
-from .scope import ID_LENGTH
 
 logger = logger_of(__name__)
 

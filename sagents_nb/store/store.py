@@ -19,6 +19,7 @@ from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..frames.columns import OF_TASKS
 from ..messages import Message
+from ..scope import owner_of
 from ..sql import url_of_place
 from ..state import Todo
 from . import conversations, states, tool_feedback
@@ -31,7 +32,6 @@ from .database.schema import Tables
 from .database.thread import Database
 from .display import DisplayMessage, Row, rows_of
 from .persistence import AgentPersistence, DisplayMessagePersistence, Lifecycle
-from .scope import owner_of
 from .tasks import StoredTasks
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sql
 
+from ..scope import ID_LENGTH
 from ..sql import insert_new
 from .database.schema import Tables
-from .scope import ID_LENGTH
 
 MOST = 40
 """Of each tool the newest so many are kept,"""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sagents_nb as sa
-from sagents_nb.store.scope import owner_of
+from sagents_nb.scope import owner_of
 
 ids = st.text(st.characters(codec=None), min_size=1, max_size=5) | st.integers(-(2**70), 2**70)
 owners = ids | st.lists(ids, min_size=1, max_size=3).map(tuple)

@@ -24,10 +24,10 @@ from sqlalchemy.types import TypeDecorator
 
 from ... import kinds
 from ...errors import ConfigurationError
+from ...scope import ID_LENGTH
 from ...serialization import escaped, to_data, unescaped
 from ...sql import UNKNOWN
 from ..entries import encoded
-from ..scope import ID_LENGTH
 
 VERSION = "0006"
 """The revision that these tables are; migrations/versions/ has a file for each step to it."""
