@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
@@ -571,6 +572,4 @@ def _shared(state: State) -> str:
 
 
 def _in_words(part: Any) -> str:
-    import msgspec
-
     return msgspec.json.encode(getattr(part, "data", to_data(part))).decode()
