@@ -108,3 +108,55 @@ def test_a_quantity_that_no_column_holds_is_said(question: str, said: str) -> No
 def test_how_deep_asks_for_the_depth() -> None:
     said = of_lakes("How deep is Saimaa?")
     assert "| Saimaa | Savo | 2019 | 84 |" in said
+
+
+FILMS = pd.DataFrame(
+    {
+        "title": ["Ash", "Bay", "Cod"],
+        "year": [1990, 2001, 2012],
+        "runtime_min": [174, 90, 120],
+        "director": ["Lee", "Kim", "Lee"],
+    }
+)
+CITIES = pd.DataFrame(
+    {"city": ["Oslo", "Rome"], "area_km2": [454, 1285], "country": ["Norway", "Italy"]}
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("List the films", "`title` has 3 different values: Ash, Bay and Cod"),
+        ("List the films by Lee", "Ash and Cod"),
+        ("What is the longest film?", "Ash has the highest `runtime_min`: 174"),
+        ("What is the oldest film?", "Ash has the lowest `year`: 1990"),
+        ("Films longer than 100 minutes", "`runtime_min` over 100"),
+    ],
+)
+def test_things_of_a_row_each_are_listed_and_ranked(question: str, said: str) -> None:
+    assert said in of_lakes(question, FILMS, "films")
+
+
+def test_rows_of_one_thing_each_are_not_ranked_by_how_many_they_are() -> None:
+    assert "Rome has the highest `area_km2`" in of_lakes("Which city is largest?", CITIES, "cities")
+    said = of_lakes("Which city has the most people?", CITIES, "cities")
+    assert "I cannot tell which column “most” is about" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many northern patients are there?", "“northern”"),
+        ("How many female patients are there?", "has 2 different values"),
+        ("List the patients in ward A", "9 and 7"),
+        ("How many patients have no pulse?", "and not how many `patient_id` do"),
+    ],
+)
+def test_patients_of_a_kind_are_counted_once(question: str, said: str) -> None:
+    frame = PATIENTS.assign(sex=["female", "female", "male", "male", "male", "female"])
+    assert said in of_lakes(question, frame, "visits")
+
+
+def test_a_frame_named_like_its_column_is_grouped_by_it() -> None:
+    said = of_lakes("What is the average depth per lake?", name="lake")
+    assert "Average `depth_m` by `lake`: Inari (92)" in said

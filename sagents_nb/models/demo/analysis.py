@@ -268,7 +268,12 @@ class Analysis:
         if re.search(r"`[^`]*`|\"", step):
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
-        asks = asks or verb in _ASKS_FOR or bool({*words(step)[:1]} & (GROWTH | SORT))
+        asks = (
+            asks
+            or verb in _ASKS_FOR
+            or "than" in words(step)
+            or bool({*words(step)[:1]} & (GROWTH | SORT))
+        )
         asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
             if self._named or not isinstance(self.query(step, self._frames[name]), str):

@@ -67,7 +67,8 @@ class Asked:
         named = [t for i, t in enumerate(self.tokens) if t.role == "column" and i not in places]
         self.named = tuple(dict.fromkeys(c for t in named for c in t.columns))
         self.counted = self.reading.counted
-        self.numbers = tuple(c for c in self.named if self.is_measure(c) and c != self.counted)
+        things = self.reading.identities
+        self.numbers = tuple(c for c in self.named if self.is_measure(c) and c not in things)
         self.values = [t for t in self.tokens if t.role == "value"]
         self.years: list[int] = [t.value for t in self.tokens if t.role == "year"]
         statistics = (STATISTICS.get(t.word) for t in self.tokens if not t.role)

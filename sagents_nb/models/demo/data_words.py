@@ -92,7 +92,7 @@ NUMBERS = {w: n for n, w in enumerate(_NUMBERS, 2)}
 SCALES = {"thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 UNITS = word_set(
     "mm cm m km g kg lb lbs usd eur gbp pct percent c f mph kmh s sec ms hours hour years year "
-    "euros dollars degrees grams meters metres old"
+    "minutes seconds euros dollars degrees grams meters metres old"
 )
 # "From year to year", "year over year": such a word between a period and itself.
 STEPS = word_set("to over on by after")

@@ -138,6 +138,8 @@ class _Question(Asked):
         if says({"gaps"}) and frame_date and (dated or says(in_time)):
             return "I find missing values, and no gaps in time"
         if without or says(MISSING):
+            if self.counted and set(self.named) - {self.counted}:
+                return f"I tell how many rows lack a value, and not how many `{self.counted}` do"
             columns = self.named or tuple(c.name for c in self.frame.columns)
             rows = self.named or where or says({"row", "rows"})
             if self.by:
@@ -199,8 +201,10 @@ class _Question(Asked):
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
             return self._aggregate(where)
-        if self.reading.word(0) == "list" and len(self.named) == 1:
-            return self._distinct(where)
+        told = {condition.column for condition in where}
+        wanted = tuple(name for name in self.named if name not in told)
+        if self.reading.word(0) == "list" and len(wanted) == 1:
+            return Query("values", wanted, where=where)
         if where:
             return Query("rows", (), where=where, top=10)
         if says(SHAPE):
@@ -915,9 +919,12 @@ class _Question(Asked):
         if not measures:
             known = adjective(word.split()[-1])
             common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
-            if by and common:
+            if by and common and self.frame.is_key(by[0].column):
+                measures = self.reading.measured(known[1]) if known else ()
+            elif by and common:
                 return self._counted(by[:1], where, order, "first")
-            return f"I cannot tell which column “{word}” is about"
+            if len(measures) != 1:
+                return f"I cannot tell which column “{word}” is about"
         extreme: Statistic = "max" if order == "descending" else "min"
         first = "first" if self.top is None else ""
         rows = Query(

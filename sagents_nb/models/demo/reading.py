@@ -56,7 +56,7 @@ from .data_words import (
 )
 from .frames import Column, Frame
 from .queries import MONTHS, Condition, Operator, Part, Period
-from .things import thing_of, unsure_thing_of
+from .things import named_thing, thing_of, unsure_thing_of
 from .words import QUANTITIES, adjective, stem, word_set
 
 _TOKEN = re.compile(
@@ -166,6 +166,7 @@ class Reading:
             if token.word == "gap" and self.word(index + 1) in ("in", "between"):
                 token.word = self.words[index] = "difference"
         self._mark_frame()
+        self.identities: list[str] = []  # the columns of the things that are named, not measures
         self.counted = self._mark_things()
         self._mark_quantities()
         self.steps = self._mark_steps()
@@ -208,7 +209,8 @@ class Reading:
                 column = before == "which" and any(stem(n) == stem(token.word) for n in names)
                 lead = self.word(index - 2) if before.isdigit() or before in NUMBERS else before
                 measured = lead in STATISTICS or lead in UP | DOWN  # "total tips", "top 3 tips"
-                column = column or ((ticked or measured) and token.word in names)
+                told = ticked or measured or before in EACH  # "average temperature per sensor"
+                column = column or (told and token.word in names)
                 alike = any(stem(n) == stem(token.word) for n in names)
                 column = column or (measured and lead not in ("most", "fewest") and alike)
                 token.role = "" if column else "frame"
@@ -224,18 +226,24 @@ class Reading:
             if token.role not in ("", "frame") or self.word(index + 1) in _ROWS:
                 continue
             start = index - 1
-            while self.word(start) in _BETWEEN:
-                start -= 1
+            while self.word(start) in _BETWEEN or self._is_value(start):
+                start -= 1  # "how many female patients"
             lead = self.word(start)
             different = bool(set(self.words[start + 1 : index]) & DISTINCT)
             if lead == "what" and start + 1 < index:
                 continue  # "what is"
             if not (different or lead in _COUNTS_IT | _LISTS_IT):
                 continue
-            if thing := thing_of(token.word, self.frame):
+            named = named_thing(token.word, self.frame) if lead == "list" else ""
+            if thing := thing_of(token.word, self.frame) or named:
                 token.role, token.columns = "column", (thing,)
+                self.identities.append(thing)
                 counted = counted or (thing if lead in _COUNTS_IT else "")
         return counted
+
+    def _is_value(self, index: int) -> bool:
+        """Whether a word is a value of a column that holds text."""
+        return self.is_free(index) and self._value_of([self.tokens[index]]) is not None
 
     def _mark_quantities(self) -> None:
         """The column of a quantity that is asked for by its adjective: "how deep is Inari"."""

@@ -774,7 +774,8 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         if k not in (label, column)
         and (len(values) == 1 or (frame.column(k).dated and len(values) <= _NAMES))
     )
-    value = _number(rows[0][column])
+    years = "year" in parts_of(column)
+    value = str(rows[0][column]) if years else _number(rows[0][column])
     also = f" ({others})" if others else ""
     if not names:
         many = f", in {'at least ' if cut else ''}{len(best)} rows" if len(best) > 1 else ""

@@ -31,6 +31,14 @@ def thing_of(noun: str, frame: Frame) -> str:
     return ""
 
 
+def named_thing(noun: str, frame: Frame) -> str:
+    """The column that tells apart what a noun names, be it one row each; "" without one."""
+    own = [column for column in frame.columns if _tells(column, noun)]
+    plain = [column for column in frame.columns if not _subject(column) and not column.numeric]
+    found = [*own, *(plain if _is_of(frame, noun) else [])]
+    return found[0].name if found else ""
+
+
 def unsure_thing_of(noun: str, frame: Frame) -> str:
     """The column that may tell apart what a noun names, as some of its names are there twice."""
     if thing_of(noun, frame) or not _is_of(frame, noun):

@@ -74,8 +74,8 @@ _STOP = word_set(
 _ADJECTIVES = {
     "heav": (True, "mass weight"),
     "light": (False, "mass weight"),
-    "long": (True, "length duration"),
-    "short": (False, "length height duration"),
+    "long": (True, "length duration runtime"),
+    "short": (False, "length height duration runtime"),
     "tall": (True, "height"),
     "deep": (True, "depth"),
     "wid": (True, "width"),
