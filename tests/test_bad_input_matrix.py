@@ -350,6 +350,24 @@ class World:
         return agent_of(*["hi"] * 9)
 
     @functools.cached_property
+    def agents(self) -> sa.AgentRegistry:
+        def work(text: str) -> str:
+            return text
+
+        async def ask(text: str, ctx: sa.TaskContext) -> Any:
+            return await ctx.request_input("Which?")
+
+        agents = sa.AgentRegistry()
+        agents.add(work, name="look")
+        agents.add(ask)
+        return agents
+
+    def added(self) -> str:
+        """The name of an agent that was registered for this."""
+        self.agents.add(self.agent.with_(name="other"))
+        return "other"
+
+    @functools.cached_property
     def store(self) -> sa.ConversationStore:
         store = sa.ConversationStore("sqlite://")
         store.create_conversation(id="c1")
@@ -496,6 +514,15 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "DocumentIndex.add.id": lambda w: None,
     "DocumentIndex.add.files": lambda w: None,
     "DocumentIndex.remove.document": lambda w: "tides",
+    "AgentRegistry.add.agent": lambda w: look,
+    "AgentRegistry.add.name": lambda w: None,
+    "AgentRegistry.card.name": lambda w: "look",
+    "AgentRegistry.remove.name": lambda w: w.added(),
+    "AgentRegistry.delegate.prompt": lambda w: "look at it",
+    "AgentRegistry.delegate.to": lambda w: "look",
+    "AgentRegistry.task.id": lambda w: w.agents.delegate("x", to="look").wait().id,
+    "AgentRegistry.route.capability": lambda w: "look",
+    "Delegation.agents": lambda w: w.agents,
     "Passage.location": lambda w: sa.Location("a.md"),
     "Retrieval.index": lambda w: _documents(),
     "Session.decide.interrupt_id": lambda w: w.asked().id,
@@ -813,6 +840,10 @@ OBJECTS: dict[str, Callable[[World], Any]] = {
     "BlobStore": lambda w: _blobs(w),
     "LocalBus": lambda w: sa.LocalBus(),
     "DocumentIndex": lambda w: _documents(),
+    "AgentRegistry": lambda w: w.agents,
+    "AgentCard": lambda w: w.agents.card("look"),
+    "Task": lambda w: w.agents.delegate("x", to="look"),
+    "Task.respond": lambda w: w.agents.delegate("x", to="ask").wait(),
     "Agent": lambda w: w.agent,
     "Agent.resume": lambda w: agent_of("done", **GATED),
     "Agent.aresume": lambda w: agent_of("done", **GATED),
@@ -949,14 +980,26 @@ LEFT_OUT = {
     r"|Agent\.(new_run|overridden|checked)|Session\.(by_policy|follow|when_kept)|errors\.pass_on": (
         "how the parts of a run speak with each other"
     ),
-    r"\w+\.(before_\w+|after_\w+|on_event|on_answer|on_session_start|handle_\w+|check_agent"
+    r"AgentRegistry\.(find|start|known|agent_for|agent_named|is_function)": (
+        "how the parts of delegation speak with each other"
+    ),
+    r"Task\.(go|publish|stop_after|returned|ask|emit|say|progress)": (
+        "how a task and whoever works on it speak with each other"
+    ),
+    r"TaskContext\.\w+": "of a function that works on a task: tests/registry tries them",
+    r"AgentCard|Artifact|Task|TaskContext|TaskRecord": (
+        "what a registry or a store gives, and nobody else makes"
+    ),
+    r"\w+\.(before_\w+|after_\w+|on_event|on_answer|on_session_start|handle_\w+|check_agent|repeats"
     r"|check_decisions)": "a hook, which the loop calls in each turn",
     r"(\w+Model|Limited|Priced)\.(stream|body|encoded_body|reader|secrets|where|identity"
     r"|vectors|finds_tools)": ("of a model, which the loop calls"),
     r"models\.cache\.(asked|Cassette\.(get|put|keep_of))": (
         "of a recording, which its model calls"
     ),
-    r"FileSystem\.\w+|SubAgents\.start_subagent": "a tool: its schema checks what a model says",
+    r"FileSystem\.\w+|SubAgents\.start_subagent|Delegation\.\w+": (
+        "a tool: its schema checks what a model says"
+    ),
     r"messages\.(Field|names_in|filled|message_of|fields_of|brief_of)": (
         "of a prompt with names in braces, which the notebook fills"
     ),
@@ -983,7 +1026,7 @@ TAKEN = {
     r".*\.(scope|owner)": "a scope is anything of an application's own",
     r"NotebookTools\.shell|unload_ipython_extension\.shell": "one that is none has nothing of ours",
     r"(Session|State)\.restore_or_new\.exported": "its purpose: what cannot be read is logged",
-    r"Respond\.answer|ToolOutput\.(content|artifact)|State\.(put|get)_metadata\.(value|default)"
+    r"(Respond|Task\.respond)\.answer|ToolOutput\.(content|artifact)|State\.(put|get)_metadata\.(value|default)"
     r"|Session\.notify_middleware\.message|interrupts\.(canonical_json|digest_of)\.\w+": (
         "a value of people's own, kept or passed on as it is"
     ),

@@ -613,11 +613,14 @@ def _stops(state: str) -> bool:
 
 def _is_decisions(answer: Any) -> bool:
     """Whether it is what a session is resumed with."""
-    if isinstance(answer, Approve | Edit | Reject | Respond) or is_decision(answer):
+    if _is_one(answer):
         return True
-    if isinstance(answer, Mapping):
-        return bool(answer) and all(_is_decisions(each) for each in answer.values())
-    return isinstance(answer, list) and bool(answer) and all(map(_is_decisions, answer))
+    several = answer.values() if isinstance(answer, Mapping) else answer
+    return isinstance(answer, Mapping | list) and bool(answer) and all(map(_is_one, several))
+
+
+def _is_one(answer: Any) -> bool:
+    return isinstance(answer, Approve | Edit | Reject | Respond) or is_decision(answer)
 
 
 def _asked_by(interrupt: Interrupt) -> str:
