@@ -259,7 +259,7 @@ def adjective(word: str) -> tuple[bool, list[str]] | None:
     """Of an adjective in any degree, whether more of its quantity is meant, and the quantity.
 
     >>> adjective("older"), adjective("shortest"), adjective("blue")
-    ((True, ['age', 'year']), (False, ['length', 'height', 'duration']), None)
+    ((True, ['age', 'year']), (False, ['length', 'height', 'duration', 'runtime']), None)
     """
     for candidate in (word, stem(word), stem(stem(word) + "y"), stem(word.removesuffix("er"))):
         for known, (more, quantity) in _ADJECTIVES.items():
