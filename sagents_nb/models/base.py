@@ -117,6 +117,11 @@ class ChatModel:
     """
     tells_cost: bool | None = None
     """Whether its answers may say what they cost; None is as those that it asks."""
+    is_offline: bool = False
+    """Whether it needs neither key nor network.
+
+    Where models are recorded or replayed, as in the test of a notebook, it is asked all the same.
+    """
 
     def identity(self) -> dict[str, Any]:
         """What beside the request decides the answers, as JSON-ready data.

@@ -3,7 +3,8 @@
 This is also where the environment can ask for it, as a notebook's test does: where
 ``$SAGENTS_REPLAY`` is a mode, every model that is not offline, whoever names it, is recorded
 in that mode in the cassette (or directory) ``$SAGENTS_CASSETTE``, and a RecordedModel of the
-notebook's own with the mode "auto" has that mode. Offline are the demo and the scripted model.
+notebook's own with the mode "auto" has that mode. Offline are the demo, the scripted model and
+whatever else needs no network, such as a function that works as an agent.
 """
 
 from __future__ import annotations
@@ -38,7 +39,6 @@ from .embedding import message_of, request_for, vector_in
 from .named import named_model
 from .replay import Shape, streamed
 from .retry import retried
-from .scripted import ScriptedModel
 
 _log = logger_of("sagents_nb.cache")
 
@@ -268,12 +268,10 @@ def _checked(mode: str) -> Mode:
 
 def is_offline(model: ChatModel) -> bool:
     """Whether it needs neither key nor network, so that there is nothing to record."""
-    from .demo import DemoModel
-
-    if isinstance(model, DemoModel | ScriptedModel | RecordedModel):
+    if isinstance(model, RecordedModel):
         return True
     inner = asked_by(model)
-    return bool(inner) and all(map(is_offline, inner))
+    return all(map(is_offline, inner)) if inner else model.is_offline
 
 
 # What was asked in mode "record" by any of the models that the environment had recorded.

@@ -47,6 +47,7 @@ class ScriptedModel(ChatModel):
     """
 
     name = "scripted"
+    is_offline = True
 
     @kinds.checked(turns=_TURNS, delay=kinds.number(0, "seconds"), chunk=kinds.whole(1))
     def __init__(self, turns: Iterable[Any], delay: float = 0.0, chunk: int = 4) -> None:

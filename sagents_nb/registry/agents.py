@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ from ..agent import Agent
 from ..budget import Budget, SharedBudget
 from ..context import Caller
 from ..errors import ConfigurationError, NotFound
-from ..frames.columns import pandas_module
+from ..frames.columns import Column, framed
 from ..search.lexical import Hit, LexicalIndex
 from ..search.tool_catalog import ToolCatalog
 from ..search.words import spaced
@@ -40,6 +40,21 @@ _FURTHER = 50
 
 RECENT = 0.7
 """What the score of a tool is worth that was used a moment ago, so that others come first."""
+
+_AGENTS = {
+    "name": Column("string", "of the agent"),
+    "score": Column("float64", "a share of the best one's"),
+    "calls": Column("int64", "tasks that have ended"),
+    "success_rate": Column("float64", "of these, from 0 to 1"),
+    "latency": Column("float64", "seconds of work, as a mean", measured=True),
+    "cost": Column("float64", "US dollars, as a mean"),
+}
+_TOOLS = {
+    "tool": Column("string", "agent/tool"),
+    "agent": Column("string", "who has it"),
+    "description": Column("string", "what it does"),
+    "score": Column("float64", "how well it fits"),
+}
 
 _LIMIT = kinds.or_none(kinds.number(0), "for no limit")
 _SHARE = kinds.Kind("a number from 0 to 1", lambda v: kinds.number(0).fits(v) and v <= 1)
@@ -301,11 +316,7 @@ class AgentRegistry:
             hits = [Hit(entry.card.name, 0.0) for entry in all_of_them][:limit]
         did = self.records()
         found = [(hit.id, hit.score, *did.get(hit.id, Record())) for hit in hits]
-        columns = ["name", "score", "calls", "success_rate", "latency", "cost"]
-        pandas = pandas_module()
-        frame = pandas.DataFrame(found, columns=columns)
-        numbers = dict.fromkeys(("score", "success_rate", "latency", "cost"), "float64")
-        return frame.astype({"name": "string", "calls": "int64", **numbers})
+        return _framed(_AGENTS, found)
 
     @kinds.checked(
         exclude=kinds.of(Sequence[str]), recent=kinds.of(Sequence[str]), limit=kinds.whole(0)
@@ -353,9 +364,7 @@ class AgentRegistry:
             for hit in best
             if hit.id in specs
         ]
-        pandas = pandas_module()
-        frame = pandas.DataFrame(found, columns=["tool", "agent", "description", "score"])
-        return frame.astype({"score": "float64"})
+        return _framed(_TOOLS, found)
 
     @kinds.checked(max_latency=_LIMIT, max_cost_usd=_LIMIT, min_success_rate=kinds.or_none(_SHARE))
     def route(
@@ -562,6 +571,10 @@ def new_record(
         budget=limits,
         **further,
     )
+
+
+def _framed(columns: Mapping[str, Column], rows: Sequence[tuple[Any, ...]]) -> pandas.DataFrame:
+    return framed(columns, {name: [row[i] for row in rows] for i, name in enumerate(columns)})
 
 
 def _over(value: float | None, limit: float | None) -> bool:

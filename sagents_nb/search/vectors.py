@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from .lexical import Hit
 
-Embedder = Callable[[Sequence[str]], Any]
+Embedder = Callable[[list[str]], Any]
 """Gives for texts as many vectors of one length: a list of lists, or an array."""
 
 _K = 60.0  # of reciprocal rank fusion, as Cormack, Clarke and Büttcher (SIGIR 2009) have it

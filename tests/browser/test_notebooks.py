@@ -19,7 +19,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
 QUICK = ["subagents", "approvals"]
-LONG = ["study", "files", "persistence", "middleware"]
+LONG = ["study", "files", "persistence", "middleware", "tasks"]
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.soak) for n in LONG)])

@@ -544,6 +544,9 @@ def test_offline_models_need_no_recording(told: Any) -> None:
     assert sa.Agent("demo").run("Hello!").text.startswith("Hello")
     assert sa.Agent(sa.RetryingModel(sa.ScriptedModel(["hello"]))).run("hi").text == "hello"
     assert sa.Agent().run("Hello!").text.startswith("Hello")
+    own = Live()
+    own.is_offline = True
+    assert sa.Agent(sa.RetryingModel(own)).run("hi").text == "from the model"
 
 
 def test_a_recorded_model_of_ones_own_keeps_its_place(told: Any, tmp_path: Path) -> None:

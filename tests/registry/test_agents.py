@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.frames.columns import MEASURED
 from sagents_nb.store import tasks as rows
 from sagents_nb.tasks import TaskRecord
 from tests.talking import PATIENCE, agent_of
@@ -53,6 +54,13 @@ def test_a_search_says_how_they_did(agents: sa.AgentRegistry) -> None:
         "latency": 2.0,
         "cost": 0.5,
     }
+    agents.add(named("fresh", "Forecasts, too."))
+    assert agents.search("forecasts").set_index("name")["latency"].isna()["fresh"]
+
+
+def test_a_search_says_that_its_latency_is_measured(agents: sa.AgentRegistry) -> None:
+    assert agents.search("").attrs[MEASURED] == ["latency"]
+    assert agents.search_tools("forecasts").attrs[MEASURED] == []
 
 
 @pytest.mark.spec("R4.4.6")

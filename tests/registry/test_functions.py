@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -29,6 +30,19 @@ def test_data_that_is_returned_is_the_output(agents: sa.AgentRegistry) -> None:
     task = agents.delegate("When?", to="tides").wait(PATIENCE)
     assert task.output == (sa.JsonPart({"high": [6, 18]}),)
     assert agents.task(task.id).output == task.output
+
+
+def test_a_function_runs_where_models_are_replayed(
+    agents: sa.AgentRegistry, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def report(ctx: sa.TaskContext) -> str:
+        return f"The tides of {await ctx.request_input('Which port?')}"
+
+    agents.add(report)
+    monkeypatch.setenv("SAGENTS_CASSETTE", str(tmp_path / "none.json"))
+    monkeypatch.setenv("SAGENTS_REPLAY", "replay")
+    task = agents.delegate("Report.", to="report").wait(PATIENCE)
+    assert task.respond("Bergen").wait(PATIENCE).text == "The tides of Bergen"
 
 
 @pytest.mark.spec("R4.3.2")

@@ -112,6 +112,7 @@ class DemoModel(ChatModel):
     """
 
     name = "demo"
+    is_offline = True
 
     @kinds.checked(delay=kinds.number(0, "seconds"))
     def __init__(self, delay: float = 0.0) -> None:

@@ -66,6 +66,7 @@ def _sanitized(text: str) -> str:
 def test_what_differs_each_time_is_sanitized() -> None:
     for one, other in [
         ("run-3f0c9a1b22d4 of agent-0123456789ab", "run-000000000000 of agent-ba9876543210"),
+        (f"<Task 'task-{'0f' * 16}' of", f"<Task 'task-{'a1' * 16}' of"),
         ("<X at 0x7f2650627df0>", "<X at 0x55d0c0ffee>"),
         ("at 2026-11-22T03:27:32.123Z", "at 2027-01-01T00:00:00Z"),
         ("2026-11-22 03:27:32+00:00", "2026-11-22 03:27:33+01:00"),
@@ -75,7 +76,8 @@ def test_what_differs_each_time_is_sanitized() -> None:
     ]:
         assert one != other
         assert _sanitized(one) == _sanitized(other)
-    for text in ("84 mm in Oslo", "call_1_1", "2026-11-22", "1.5 seconds-old", "/report.md"):
+    kept = ("84 mm in Oslo", "call_1_1", "task-1", "2026-11-22", "1.5 seconds-old", "/report.md")
+    for text in kept:
         assert text == "1.5 seconds-old" or _sanitized(text) == text
 
 
