@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from fnmatch import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
