@@ -253,6 +253,12 @@ def test_who_comes_after_its_cancellation_reads_of_that(agents: sa.AgentRegistry
     assert run(read()) == ["canceled"]
 
 
+def test_a_limit_beyond_what_a_database_counts_lists_all(agents: sa.AgentRegistry) -> None:
+    agents.add(agent_of("Sun.", name="weather"))
+    task = agents.delegate("Today?", to="weather").wait(PATIENCE)
+    assert [each.id for each in agents.store.tasks.list(limit=10**30)] == [task.id]
+
+
 def test_it_can_be_awaited_on_any_loop(agents: sa.AgentRegistry) -> None:
     agents.add(agent_of("Sun.", "Rain.", name="weather"))
 
