@@ -70,6 +70,10 @@ def whole(least: int) -> Kind:
     return Kind(f"a whole number from {least}", lambda value: _is_whole(value) and value >= least)
 
 
+MOST_ROWS = 2**63 - 1
+"""What a database can count: to want more of it is to want all."""
+
+
 def number(least: float, of: str = "", *, over: bool = False, finite: bool = False) -> Kind:
     """A number, ``of`` seconds say, from ``least``, or ``over`` it; never NaN.
 

@@ -16,13 +16,13 @@ import msgspec
 
 from .. import kinds
 from ..citations import Location
-from ..errors import ConfigurationError, DocumentError, NotFound, pass_on
+from ..errors import ConfigurationError, DocumentError, NotFound, StoreError, pass_on
 from ..files import VirtualFilesystem
 from ..scope import owner_of
 from ..search.lexical import Hit, WordTable
 from ..search.vectors import Embedder, embedded, fused, nearest
 from ..search.words import FUNCTION_WORDS, query_words
-from ..serialization import to_data
+from ..serialization import escaped, to_data
 from ..text import logger_of, said_by, whole
 from .loading import MOST_TEXT, Chunk, Document, plain
 from .sources import documents_of
@@ -111,7 +111,9 @@ class DocumentIndex:
     says it in other words or in another language. An index with the vectors of another embedder
     has them made anew where they are next needed, and says so in the log. Any thread may use it.
 
-    Raises :class:`~sagents_nb.errors.ConfigurationError` for a file that is no such index.
+    Raises :class:`~sagents_nb.errors.ConfigurationError` for a file that is no such index, and all
+    of it :class:`~sagents_nb.errors.StoreError` once it is closed, and where the file cannot be
+    read or written.
 
     >>> from sagents_nb import DocumentIndex
     >>> index = DocumentIndex()
@@ -131,6 +133,7 @@ class DocumentIndex:
         self.path = None if path is None else Path(path)
         self.embedder = embedder
         self._lock = threading.RLock()
+        self._closed = False
         self._probe: Any = None  # what the embedder makes of one text
         self._vectors: tuple[Any, Sequence[int], Any] | None = None  # since when; of which; they
         self._changes = 0
@@ -180,6 +183,7 @@ class DocumentIndex:
         >>> DocumentIndex().close()
         """
         with self._lock:
+            self._closed = True
             self._connection.close()
 
     @kinds.safe_repr
@@ -229,10 +233,11 @@ class DocumentIndex:
         >>> [str(found.location) for found in index.search("drag", filter={"year": 2024})]
         ['10.1/a, row 0']
         """
-        owner = owner_of(scope)
+        owner = _owner(scope)
         refused: dict[str, str] = {}
         documents, several = documents_of(source, text, id, metadata, files, refused)
-        added = self._taken(owner, documents, refused, several)
+        with self._kept():
+            added = self._taken(owner, documents, refused, several)
         if refused:
             named = " ".join(islice(refused.values(), 5))
             logger.warning("%s documents were left out: %s", f"{len(refused):,}", named)
@@ -316,6 +321,16 @@ class DocumentIndex:
         execute("DELETE FROM documents WHERE number = ?", found)
         return {(heading, text): vector for _, heading, text, vector in rows if vector}
 
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        """Around all that is asked of the file: what it cannot do is told in a sentence."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if self._closed:
+                raise StoreError(f"{self!r} is closed; make another DocumentIndex.") from None
+            raise StoreError(f"{self!r} could not be read or written: {error}.") from error
+
     @kinds.checked(scope=kinds.ANYTHING)
     def remove(self, document: str, *, scope: Any = None) -> None:
         """Forget the ``document`` of that name, of that ``scope``.
@@ -329,9 +344,9 @@ class DocumentIndex:
         >>> index.documents()
         []
         """
-        with self._transaction() as connection:
+        with self._kept(), self._transaction() as connection:
             before = connection.total_changes
-            self._delete(owner_of(scope), whole(document))
+            self._delete(_owner(scope), whole(document))
             if connection.total_changes == before:
                 raise NotFound(f"There is no document {document!r}; documents() has their names.")
 
@@ -345,10 +360,10 @@ class DocumentIndex:
         >>> index.documents()
         ['lamps', 'tides']
         """
-        with self._lock:
+        with self._kept(), self._lock:
             rows = self._connection.execute(
                 "SELECT DISTINCT id FROM documents WHERE owner IN ('', ?) ORDER BY id",
-                (owner_of(scope),),
+                (_owner(scope),),
             )
             return [id for (id,) in rows]
 
@@ -383,15 +398,15 @@ class DocumentIndex:
         >>> len(index.search("tide", scope=Scope("ada"))), len(index.search("tide"))
         (1, 0)
         """
-        owner = owner_of(scope)
-        condition, values = _condition("found.number", owner, filter or {})
-        hits = self._by_meaning(query, limit, condition, values) if self.embedder else None
-        if hits is None:
-            hits = self._by_words(query, limit, condition, values)
-        best = hits[0][1] if hits else 0.0
-        shares = {n: score / best if best > 0 else 0.0 for n, score in hits}
-        chosen = [n for n, share in shares.items() if share >= min_score]
-        return [*self._passages(chosen, shares, condition, values)]
+        condition, values = _condition("found.number", _owner(scope), filter or {})
+        with self._kept():
+            hits = self._by_meaning(query, limit, condition, values) if self.embedder else None
+            if hits is None:
+                hits = self._by_words(query, limit, condition, values)
+            best = hits[0][1] if hits else 0.0
+            shares = {n: score / best if best > 0 else 0.0 for n, score in hits}
+            chosen = [n for n, share in shares.items() if share >= min_score]
+            return [*self._passages(chosen, shares, condition, values)]
 
     def _by_words(
         self, query: str, limit: int, condition: str, values: Sequence[Any]
@@ -528,6 +543,12 @@ class DocumentIndex:
             vectors = numpy.frombuffer(data, dtype=numpy.float32)
             self._vectors = now, numbers, vectors.reshape(len(rows), -1) if rows else vectors
         return self._vectors[1:]
+
+
+def _owner(scope: Any) -> str:
+    """Whose they are, as the file can have it."""
+    owner: str = escaped(owner_of(scope))
+    return owner
 
 
 def _condition(number: str, owner: str, filter: Mapping[str, Any]) -> tuple[str, list[Any]]:

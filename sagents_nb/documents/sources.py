@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def documents_of(
     if isinstance(source, Mapping):
         return (text_document(*one, about) for one in _texts(source)), False
     if kinds.PATH.fits(source):
-        paths, several = _paths(os.fspath(source), files)
+        paths, several = _paths(os.fspath(source), files, refused)
         return _files(paths, files, about, refused if several else None), several
     raise ConfigurationError(
         "add(…) takes a path, a pattern, a dict of texts or a data frame; not "
@@ -119,10 +120,12 @@ def _content(path: str, files: VirtualFilesystem | None) -> str | bytes:
         raise DocumentError(f"{path} cannot be read: {why}.") from None
 
 
-def _paths(source: str, files: VirtualFilesystem | None) -> tuple[list[str], bool]:
-    """The files that are meant, and whether it may be several."""
+def _paths(
+    source: str, files: VirtualFilesystem | None, refused: dict[str, str]
+) -> tuple[list[str], bool]:
+    """The files that are meant, and whether it may be several; some of these are ``refused``."""
     if files is None:
-        paths, several = _on_disk(source)
+        paths, several = _on_disk(source, refused)
     else:
         try:
             below = files.list(f"{source.rstrip('/')}/**")
@@ -130,18 +133,72 @@ def _paths(source: str, files: VirtualFilesystem | None) -> tuple[list[str], boo
             paths = (below or files.list(source)) if several else [source]
         except FileError as error:
             raise DocumentError(f"{error}") from None
-    if not paths:
+    if not paths and not refused:
         raise DocumentError(f"No file fits {source!r}; give a path, or a pattern such as **/*.md.")
     return paths, several
 
 
-def _on_disk(source: str) -> tuple[list[str], bool]:
+def _on_disk(source: str, refused: dict[str, str]) -> tuple[list[str], bool]:
     if os.path.isdir(source):
-        source = os.path.join(glob.escape(source), "**")
+        root, names = source, ["**"]
     elif os.path.lexists(source) or not glob.has_magic(source):
         return [_named(source)], False
-    found = (path for path in glob.iglob(source, recursive=True) if os.path.isfile(path))
-    return sorted({_named(path) for path in found}), True
+    else:
+        root, names = _rooted(source)
+    inside = os.path.join(os.path.realpath(root), "")
+    paths = []
+    for path in sorted({_named(path) for path in _below(root, names)}):
+        # A link may be anybody's: of a folder that was unpacked, it leads to what is private.
+        if not os.path.realpath(path).startswith(inside):
+            refused[whole(path)] = f"{path} leads out of the folder by a link; add it by itself."
+        elif os.path.isfile(path):
+            paths.append(path)
+    return paths, True
+
+
+def _rooted(pattern: str) -> tuple[str, list[str]]:
+    """The folder in which all lies that a pattern can mean, and the names in it from there on."""
+    names = Path(pattern).parts
+    first = next(place for place, name in enumerate(names) if glob.has_magic(name))
+    root = os.path.join(*names[:first]) if first else os.curdir
+    return root, [*names[first:]]
+
+
+def _below(folder: str, names: list[str]) -> Iterator[str]:
+    """What fits the ``names`` in a ``folder``, as ``glob`` has it.
+
+    But "**" enters no folder by a link, which may lead to where it came from: it gives the link.
+    """
+    name, *rest = names
+    if name == "**":
+        while rest[:1] == ["**"]:
+            rest = rest[1:]
+        for inside, folders, files in os.walk(folder):
+            folders[:] = [one for one in folders if not one.startswith(".")]
+            links = [one for one in folders if os.path.islink(os.path.join(inside, one))]
+            plain = [] if rest else [one for one in files if not one.startswith(".")]
+            yield from (os.path.join(inside, one) for one in links + plain)
+            if rest:
+                yield from _below(inside, rest)
+        return
+    if glob.has_magic(name):
+        hidden = name.startswith(".")
+        found = [one for one in _listed(folder) if fnmatch(one, name)]
+        found = [one for one in found if hidden or not one.startswith(".")]
+    else:
+        found = [name]
+    for path in (os.path.join(folder, one) for one in found):
+        if rest and os.path.isdir(path):
+            yield from _below(path, rest)
+        elif not rest and os.path.lexists(path):
+            yield path
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _named(path: str) -> str:

@@ -180,7 +180,7 @@ class AgentRegistry:
         agents; one that ``accepts_context`` may be told what was said before.
 
         A function is given the text of the task, a ``sa.Task`` and a ``sa.TaskContext``, whichever
-        of them it takes, and returns the answer. Raises
+        of them it takes, and returns the answer; further parameters keep their defaults. Raises
         :class:`~sagents_nb.errors.ConfigurationError` for an agent without a name, and one whose
         tool would be called as that of another.
 

@@ -15,6 +15,7 @@ from ..errors import ConfigurationError
 from ..middleware.sub_agent_config import UNNAMED
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]")
+_UNSPOKEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # to list such names breaks a terminal
 
 LONGEST_NAME = 57
 """Of an agent's name, so that "agent__" and it are the name of a tool."""
@@ -144,6 +145,11 @@ def card_of(agent: AgentProtocol, **said: Any) -> AgentCard:
 
 def checked_card(card: AgentCard) -> AgentCard:
     """``card``; raises ConfigurationError for a name that cannot be called."""
+    if odd := _UNSPOKEN.search(card.name):
+        raise ConfigurationError(
+            f"The name of an agent has the character {odd[0]!a}, which cannot be shown; leave it "
+            "out."
+        )
     if not card.name.strip() or len(card.name) > LONGEST_NAME:
         raise ConfigurationError(
             f"The name of an agent that others call has 1 to {LONGEST_NAME} characters, not "

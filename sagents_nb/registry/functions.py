@@ -214,6 +214,8 @@ def arguments_of(function: Callable[..., Any]) -> dict[str, str]:
             kind = "task"
         elif parameter.annotation is TaskContext or parameter.name == "ctx":
             kind = "ctx"
+        elif parameter.default is not inspect.Parameter.empty and "text" in found.values():
+            continue  # for other callers of the function
         elif parameter.annotation in (str, inspect.Parameter.empty):
             kind = "text"
         elif parameter.default is not inspect.Parameter.empty:

@@ -74,9 +74,10 @@ class Task:
     """Work that an agent does for somebody, in a conversation of its own.
 
     :meth:`AgentRegistry.delegate` and :meth:`AgentRegistry.task` give one. It can be waited for by
-    ``await`` or :meth:`wait`, and its events be read with ``async for``, up to where it has ended
-    or waits for input. All of it is in the registry's store: after the end of this process
-    another one goes on, by :meth:`retry` where it was at work and by :meth:`respond` where it asks.
+    ``await`` or :meth:`wait`, and its events be read with ``async for``, from where it last went on
+    up to where it has ended or waits for input. All of it is in the registry's store: after the end
+    of this process another one goes on, by :meth:`retry` where it was at work and by
+    :meth:`respond` where it asks.
 
     ``id`` is also that of its conversation. ``record`` is what the store knew of it when that was
     last seen here, ``scope`` whose it is. ``host`` is its registry, and ``caller`` for whom it is.
@@ -102,7 +103,7 @@ class Task:
         self._waiters: list[asyncio.Future[None]] = []
         self._asked: asyncio.Future[Any] | None = None  # what a function waits for
         self._value: tuple[ContentPart, ...] | None = None  # what a function returned
-        self._since = 0  # the event of its last stop
+        self._since = 0  # the event before it last went on
         self.told_to = 0
         if record.is_terminal or record.state == "input_required":
             self._stopped.set_result(None)
@@ -519,9 +520,9 @@ class Task:
         about = {"agent": self.record.agent} if kind is TaskUpdated else {}
         log = self._session.actor.log
         event: Any = kind
-        self._session.publish(event(task_id=self.id, **about, **fields))
-        if kind is TaskUpdated and _stops(fields["state"]):
+        if kind is TaskUpdated and _stops(fields["previous"]):
             self._since = log.last
+        self._session.publish(event(task_id=self.id, **about, **fields))
 
     def _stop(self) -> None:
         """It has ended, by somebody's word: let go of what is at work."""

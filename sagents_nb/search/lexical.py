@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .. import kinds
 from ..errors import ConfigurationError
 from .words import query_words
 
@@ -63,7 +64,7 @@ class WordTable:
         # By rank alone FTS5 sorts by itself; of equals the first row comes first.
         rows = self._connection.execute(
             "SELECT rowid, -rank FROM texts WHERE texts MATCH ? ORDER BY rank LIMIT ?",
-            (match, limit),
+            (match, min(limit, kinds.MOST_ROWS)),
         )
         return rows.fetchall()
 
@@ -94,7 +95,7 @@ class WordTable:
             f"SELECT number, sum(score) AS score FROM "
             f"({' UNION ALL '.join([of_word] * (len(of_words) // 2))}) AS found WHERE {among} "
             "GROUP BY number ORDER BY score DESC, number LIMIT ?",
-            (*of_words, *values, limit),
+            (*of_words, *values, min(limit, kinds.MOST_ROWS)),
         )
         return rows.fetchall()
 

@@ -139,7 +139,8 @@ def listed(
         query = query.where(c[name] == value)
     if before is not None:
         query = query.where(c.created_at < before)
-    query = query.order_by(c.created_at.desc(), c.conversation_id).limit(limit)
+    most = None if limit is None else min(limit, kinds.MOST_ROWS)
+    query = query.order_by(c.created_at.desc(), c.conversation_id).limit(most)
     return [_record(row) for row in connection.execute(query)]
 
 

@@ -120,6 +120,73 @@ def test_what_is_no_file_is_refused(folder: Path, source: str, said: str) -> Non
         sa.DocumentIndex().add(source)
 
 
+@pytest.mark.parametrize("source", ["notes", "notes/**/*.md", "notes/*/*.md", "notes/**"])
+def test_a_link_out_of_the_folder_is_left_out_and_named(folder: Path, source: str) -> None:
+    (folder / "notes/sub").mkdir(parents=True)
+    (folder / "private").mkdir()
+    for path in ("notes/sub/good.md", "private/secret.md"):
+        (folder / path).write_text(f"The tide of {path} is high.")
+    (folder / "notes/sub/link.md").symlink_to(folder / "private/secret.md")
+    (folder / "notes/other").symlink_to(folder / "private")
+    index = sa.DocumentIndex()
+    added = index.add(source)
+    assert index.documents() == ["notes/sub/good.md"]
+    assert "notes/sub/link.md" in added.refused
+    assert all("leads out of the folder by a link" in why for why in added.refused.values())
+    assert any(path.startswith("notes/other") for path in added.refused)
+    assert index.add("notes/other").added == 1, "who names the link means it"
+
+
+@pytest.mark.parametrize("source", ["notes", "notes/**/*.md", "notes/**/**/*"])
+def test_a_link_back_into_the_folder_is_not_gone_round(folder: Path, source: str) -> None:
+    (folder / "notes/sub").mkdir(parents=True)
+    (folder / "notes/good.md").write_text("The tide is high.")
+    for name in ("up", "back"):  # with two, each level has twice as many as the one above
+        (folder / "notes/sub" / name).symlink_to("..")
+    index = sa.DocumentIndex()
+    assert index.add(source).added == 1
+    assert index.documents() == ["notes/good.md"]
+
+
+def test_a_closed_index_says_so() -> None:
+    index = sa.DocumentIndex()
+    index.add({"tides": "The tide is high."})
+    index.close()
+    for ask in (
+        lambda: index.add({"tides": "The tide is low."}),
+        lambda: index.search("tide"),
+        lambda: index.remove("tides"),
+        index.documents,
+    ):
+        with pytest.raises(sa.StoreError, match="is closed; make another DocumentIndex"):
+            ask()
+    index.close()
+
+
+def test_a_file_that_is_broken_meanwhile_is_told_in_a_sentence(folder: Path) -> None:
+    index = sa.DocumentIndex("tides.db")
+    index.add({"tides": "The tide is high. " * 10_000})
+    (folder / "tides.db").write_bytes(b"no database " * 10_000)
+    with pytest.raises(sa.StoreError, match=r"tides\.db> could not be read or written"):
+        sa.DocumentIndex.search(index, "tide")
+    index.close()
+
+
+def test_a_scope_of_half_a_character_has_documents_of_its_own() -> None:
+    index = sa.DocumentIndex()
+    half = sa.Scope("ada \ud800")
+    index.add({"diary": "The tide came late."}, scope=half)
+    assert [len(index.search("tide", scope=scope)) for scope in (half, sa.Scope("ada"))] == [1, 0]
+    index.remove("diary", scope=half)
+    assert index.documents(scope=half) == []
+
+
+def test_a_limit_beyond_what_a_database_counts_is_none() -> None:
+    index = sa.DocumentIndex()
+    index.add({"tides": "The tide is high."})
+    assert len(index.search("tide", limit=10**30)) == 1
+
+
 def test_a_huge_file_is_refused_before_it_is_read(folder: Path) -> None:
     with open("huge.md", "wb") as file:
         file.truncate(10**12)  # with nothing in it

@@ -133,6 +133,8 @@ def test_bad_input_changes_nothing(agents: sa.AgentRegistry) -> None:
         (lambda: agents.add(agent_of()), "needs a name"),
         (lambda: agents.add(named("x"), name="y"), "goes by its own name"),
         (lambda: agents.add(named("x" * 58)), "has 1 to 57 characters"),
+        (lambda: agents.add(named("x\ud800")), "cannot be shown"),
+        (lambda: agents.add(lambda text: text, name="x\0"), "cannot be shown"),
         (lambda: agents.add("weather"), "an Agent, or a function"),
         (lambda: agents.add(named("x"), capabilities=7), "list of words"),
         (lambda: agents.search("x", limit=-1), "whole number"),

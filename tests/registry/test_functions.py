@@ -25,6 +25,16 @@ def test_a_plain_function_answers_with_what_it_returns(agents: sa.AgentRegistry)
     assert agents.delegate("hello", to="shout").wait(PATIENCE).text == "HELLO"
 
 
+def test_beside_the_text_a_parameter_with_a_default_keeps_it(agents: sa.AgentRegistry) -> None:
+    def report(text: str, style: str = "short", loud=False, *, task: sa.Task | None = None) -> str:  # type: ignore[no-untyped-def]
+        return f"{text}, {style}, {loud}, {task is not None}"
+
+    agents.add(report)
+    agents.add(lambda prompt="nothing": prompt, name="first")
+    assert agents.delegate("tides", to="report").wait(PATIENCE).text == "tides, short, False, True"
+    assert agents.delegate("tides", to="first").wait(PATIENCE).text == "tides"
+
+
 def test_data_that_is_returned_is_the_output(agents: sa.AgentRegistry) -> None:
     agents.add(lambda: {"high": [6, 18]}, name="tides")
     task = agents.delegate("When?", to="tides").wait(PATIENCE)

@@ -216,6 +216,49 @@ def test_events_come_in_order_and_its_end_last(agents: sa.AgentRegistry) -> None
     assert task.wait(PATIENCE).state == "completed"
 
 
+def test_who_comes_late_reads_its_events_too(agents: sa.AgentRegistry) -> None:
+    async def report(ctx: sa.TaskContext) -> str:
+        return f"The tides of {await ctx.request_input('Which port?')}"
+
+    agents.add(report)
+    task = agents.delegate("Report.", to="report").wait(PATIENCE)
+
+    async def states() -> list[str]:
+        found = [event async for event in task]
+        return [event.state for event in found if isinstance(event, sa.events.TaskUpdated)]
+
+    async def read() -> list[str]:
+        return await asyncio.wait_for(states(), PATIENCE)
+
+    assert run(read())[-1] == "input_required"
+    assert run(read())[-1] == "input_required", "they can be read again"
+    task.respond("Bergen")
+    assert run(read()) == ["working", "completed"]
+    assert run(read()) == ["working", "completed"]
+
+
+def test_who_comes_after_its_cancellation_reads_of_that(agents: sa.AgentRegistry) -> None:
+    agents.add(asking())
+    task = agents.delegate("Pay.", to="asks").wait(PATIENCE)
+    task.cancel()
+    task.wait(PATIENCE)
+
+    async def states() -> list[str]:
+        found = [event async for event in task]
+        return [event.state for event in found if isinstance(event, sa.events.TaskUpdated)]
+
+    async def read() -> list[str]:
+        return await asyncio.wait_for(states(), PATIENCE)
+
+    assert run(read()) == ["canceled"]
+
+
+def test_a_limit_beyond_what_a_database_counts_lists_all(agents: sa.AgentRegistry) -> None:
+    agents.add(agent_of("Sun.", name="weather"))
+    task = agents.delegate("Today?", to="weather").wait(PATIENCE)
+    assert [each.id for each in agents.store.tasks.list(limit=10**30)] == [task.id]
+
+
 def test_it_can_be_awaited_on_any_loop(agents: sa.AgentRegistry) -> None:
     agents.add(agent_of("Sun.", "Rain.", name="weather"))
 
