@@ -317,7 +317,8 @@ class ModelAround(ChatModel):
     """
 
     def __init__(self, inner: ChatModel) -> None:
-        self.inner = self.asked = inner
+        self.inner = inner
+        self.asked = inner
         self.name = inner.name
         self.chosen_because = inner.chosen_because
         self.reads_images = inner.reads_images
