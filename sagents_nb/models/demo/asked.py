@@ -362,11 +362,18 @@ def order_of(descending: bool) -> Order:
 _COLUMNS = word_set("column columns variable variables field fields feature features")
 _EACH = word_set("per each every")
 _EVERY = word_set("per each every by across within")
+_EXTREMES = word_set("maximum minimum max min")
 
 
 def neglected_word(asked: Asked, query: Query) -> str:
     """The first word that asks for something which the query does not hold, "" if all is in it."""
     for index, token in enumerate(asked.tokens):
+        word, after = token.word, asked.reading.word(index + 1)
+        of_each = word in PERIODS and word.endswith("ly") and after in _EXTREMES
+        if of_each and query.statistic not in ("max", "min"):
+            return token.text  # "daily maximum" is that of each day
+        if word == "variable" and asked.reading.word(index - 1) in ("most", "least"):
+            return token.text
         if token.role == "superlative" and not _ranks(query):
             return token.text
         each = token.role == "column" and asked.reading.word(index - 1) in _EACH
@@ -425,6 +432,12 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.kind in ("plot", "change") or query.wants == "growth" or dated
     if before in _EACH and reading.names_rows(word):
         return query.kind == "rows" or query.statistic in ("mean", "median", "min", "max")
+    if word == "weekdays" and before in ("on", "during", "only"):
+        return False  # the days from Monday to Friday, and not each of the seven
+    if word == "both":
+        return query.kind != "missing" and query.wants != "share" and not query.shares_rows
+    if word == "together":
+        return not query.by
     if word in PERIODS and (word == "when" or word.endswith("ly") or before in _EVERY):
         return bool(query.by) or (word == "when" and query.kind in ("rows", "range"))
     if word == "standard":

@@ -134,6 +134,10 @@ _LEAD = re.compile(
     r"(?=(?:which|what|who|how\s+(?:many|much))\b(?!\s+files?\b)))+",
     re.IGNORECASE,
 )
+_LEAVING_OUT = re.compile(
+    r"^\s*(?:except(?:ing)?|excluding|apart\s+from|besides|without|leaving\s+out|other\s+than)\b[^,]*$",
+    re.IGNORECASE,
+)
 _PLEASE = re.compile(
     r",?\s+(?:please|now|for me|and (?:return|report)(?: back)?"
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
@@ -334,6 +338,8 @@ def clauses(text: str) -> list[str]:
             asks = following[:1] and following[0] in ("which", "how", "what", "who")
             asks = asks or following in (["are", "there"], ["is", "there"])
             then = "then" in words(separator[0])
+            if _LEAVING_OUT.match(sentence[begin : separator.start()]):
+                continue  # "Except for Oslo, which is largest": it is a part of what follows
             if _LEAD.fullmatch(f"{sentence[begin : separator.start()]} "):
                 begin = separator.end()  # "And then": the first word asks for nothing
             elif following and (then or following[0] in VERBS or asks):

@@ -1,0 +1,68 @@
+"""A word that changes what is asked is computed, or it is said that it is not understood."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.notebook.test_first_questions import ask
+
+HOURS = pd.date_range("2024-03-01", periods=24 * 14, freq="h")
+SENSORS = pd.DataFrame(
+    {
+        "time": HOURS,
+        "room": ["lab" if n % 2 else "office" for n in range(len(HOURS))],
+        "co2_ppm": [400.0 + n % 24 * 10 + n // 24 for n in range(len(HOURS))],
+    }
+)
+LAKES = pd.DataFrame(
+    {
+        "lake": ["Inari", "Inari", "Kemi", "Kemi", "Lokka", "Lokka"],
+        "year": [2020, 2021] * 3,
+        "region": ["north"] * 4 + ["south"] * 2,
+        "state": ["clear", "green"] * 3,
+        "fish": [200.0, 210.0, 100.0, 180.0, 20.0, None],
+        "ph": [7.0, 7.1, None, 6.5, 6.0, 6.4],
+    }
+)
+FRAMES = {"sensors": SENSORS, "lakes": LAKES}
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("How many rows of {lakes} have both fish and ph missing?", "both"),
+        ("What fraction of the rows of {lakes} is both green and in the north?", "both"),
+        ("What was the mean co2_ppm of the lab on weekdays in {sensors}?", "weekdays"),
+        ("What was the daily maximum co2_ppm of the lab in {sensors}?", "daily"),
+        ("What is the hourly minimum co2_ppm of the lab in {sensors}?", "hourly"),
+        ("Which lake in {lakes} has the most variable ph?", "variable"),
+        ("What is the average fish in the north and south together in {lakes}?", "together"),
+    ],
+)
+def test_what_is_not_computed_is_refused_by_its_word(question: str, word: str) -> None:
+    said = ask(question, frames=FRAMES).text
+    assert "I cannot tell what" in said
+    assert f"“{word}”" in said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (
+            "Except for Inari, which lake in {lakes} has the highest mean fish?",
+            "Kemi has the highe",
+        ),
+        ("Excluding Inari, which lake in {lakes} has the highest mean fish?", "Kemi has the highe"),
+        ("What was the maximum co2_ppm per day in {sensors}?", "2024-03-14"),
+    ],
+)
+def test_what_is_computed_has_it_in(question: str, said: str) -> None:
+    answer = ask(question, frames=FRAMES).text
+    assert said in answer
+    assert "I cannot" not in answer
+
+
+def test_what_is_left_out_before_a_question_is_no_question_of_its_own() -> None:
+    said = ask("Apart from Inari, which lake in {lakes} has the highest mean ph?", frames=FRAMES)
+    assert "Inari has" not in said.text
