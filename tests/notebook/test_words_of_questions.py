@@ -141,7 +141,7 @@ def test_the_average_drop_per_group_is_of_rows_that_have_both() -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("how many cities are there in {weather}?", "`City` has 3 different values."),
+        ("how many cities are there in {weather}?", "`City` has 3 different values, in 6 rows."),
         ("how many sunny rows are there in {weather}?", "3 of 6 rows with `Sunny` yes (50.0 %)"),
         ("how many customers ordered a Lamp in {orders}?", "has 4 different values"),
         ("who got the best math score in {scores}?", "Bea and Cem have the highest `math`: 88"),

@@ -20,6 +20,7 @@ CALL = {"call_id": "c1", "name": "look", "arguments": {"where": SECRET}}
 
 # Every public method of a store, with what somebody may ask of a conversation of that id.
 ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
+    "add_tool_feedback": lambda s, id: s.add_tool_feedback({"look": ["mine"]}),
     "append_display_message": lambda s, id: s.append_display_message(
         id, {"message_type": "user", "content_type": "text", "content": {"text": "mine"}}
     ),
@@ -39,6 +40,7 @@ ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
     "load_display_messages": lambda s, id: s.load_display_messages(id),
     "load_state": lambda s, id: s.load_state(None, id),
     "load_todos": lambda s, id: s.load_todos(id),
+    "load_tool_feedback": lambda s, id: s.load_tool_feedback(),
     "mark_tool_executing": lambda s, id: s.mark_tool_executing("c1", conversation_id=id),
     "record_decision": lambda s, id: s.record_decision(None, id, "c1", "approved", {}),
     "record_hitl_decision": lambda s, id: s.record_hitl_decision(
@@ -53,6 +55,7 @@ ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
     "save_row": lambda s, id: s.save_row(None, id, Row("user", "text", {"text": "mine"})),
     "save_state": lambda s, id: s.save_state(None, id, sa.State().export(), "on_error"),
     "search_messages": lambda s, id: s.search_messages(SECRET.lower()),
+    "tasks": lambda s, id: s.tasks.list(),
     "to_frame": lambda s, id: [s.to_frame(kind).to_dict() for kind in KINDS],
     "to_html": lambda s, id: s.to_html(id),
     "to_markdown": lambda s, id: s.to_markdown(id),

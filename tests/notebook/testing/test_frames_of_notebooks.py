@@ -35,7 +35,7 @@ agent = sa.Agent(model, tools=[publish], interrupt_on={"publish": True})
 session = sa.Session(agent, id="news", headless=[sa.Approve()])
 %agent use session
 '''
-KINDS = [kind for kind in COLUMNS if kind != "map"]
+KINDS = [kind for kind in COLUMNS if kind not in ("map", "tasks", "artifacts")]  # of a session
 OURS = {
     **{kind: f"%agent frame {kind}" for kind in KINDS},
     "by name": "calls = session.to_frame('tool_calls')[['name', 'duration']]; calls",
