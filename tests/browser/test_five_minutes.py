@@ -54,7 +54,7 @@ def test_each_step_leads_to_the_next(browser: Browser, shop: HubServer) -> None:
     first.press("Enter")
 
     window.card.get_by_role("button", name=said("Edit")).click()
-    window.card.locator("textarea").last.fill(f'{{"count": {said("2")}}}')
+    window.card.locator("[data-testid=edit-field][data-field=count]").fill(said("2"))
     window.card.get_by_role("button", name=said("Approve with changes")).click()
     expect(window.panel).to_contain_text("2 × lamps are ordered.")
     expect(window.panel.get_by_test_id("tool-card")).to_have_count(1)
