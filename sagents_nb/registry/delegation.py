@@ -239,9 +239,7 @@ class Delegation(Middleware):
                 f"Not delegated: {name!r} is in the chain already ({shown}), so this would go in a "
                 "circle; do it yourself, or say what is missing."
             )
-        depth = self.max_depth
-        if ctx.run.max_depth is not None:
-            depth = min(depth, ctx.run.max_depth)
+        depth = self._depth(ctx.run)
         if len(chain) >= depth:
             return _refused(
                 f"Not delegated: at most {depth} agents may be in a chain ({shown}); do it "
@@ -260,9 +258,6 @@ class Delegation(Middleware):
         text = instructions
         if self.share_context and self.agents.card(name).accepts_context:
             text = f"{_shared(ctx.state)}\n\n{instructions}"
-        depth = self.max_depth
-        if ctx.run.max_depth is not None:
-            depth = min(depth, ctx.run.max_depth)
         return new_record(
             _id_of(ctx),
             name,
@@ -273,8 +268,12 @@ class Delegation(Middleware):
             caller=chain[-1],
             context=ctx.session_id,
             background=background,
-            max_depth=depth,
+            max_depth=self._depth(ctx.run),
         )
+
+    def _depth(self, run: RunContext) -> int:
+        """How many agents may be in a chain: as few as anybody in it says."""
+        return self.max_depth if run.max_depth is None else min(self.max_depth, run.max_depth)
 
     async def _start(self, record: TaskRecord, ctx: ToolContext) -> Task:
         caller = self._caller(ctx.run)

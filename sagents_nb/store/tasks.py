@@ -177,6 +177,19 @@ def artifacts(connection: sql.Connection, tables: Tables, owner: str, id: str) -
     return [_artifact(row) for row in connection.execute(query)]
 
 
+def all_artifacts(connection: sql.Connection, tables: Tables, owner: str) -> list[Artifact]:
+    """Those of all tasks, of the newest task first."""
+    t, tasks, owned = tables.artifacts, tables.tasks, tables.conversations
+    query = (
+        sql.select(t)
+        .join(tasks, tasks.c.conversation_id == t.c.conversation_id)
+        .join(owned, owned.c.id == t.c.conversation_id)
+        .where(owned.c.owner == owner)
+        .order_by(tasks.c.created_at.desc(), t.c.conversation_id, t.c.position)
+    )
+    return [_artifact(row) for row in connection.execute(query)]
+
+
 def statistics(
     connection: sql.Connection, tables: Tables, owner: str
 ) -> dict[str, tuple[int, int, float | None, float | None]]:
@@ -351,13 +364,11 @@ class StoredTasks:
         from ..frames import framed
         from ..frames.columns import COLUMNS
 
-        records = self.run(listed, None, None, {})
         if kind == "tasks":
-            return framed(COLUMNS[kind], _task_columns(records))
+            return framed(COLUMNS[kind], _task_columns(self.run(listed, None, None, {})))
         if kind != "artifacts":
             raise ConfigurationError(f"There are frames of tasks and artifacts, not {kind!r:.40}.")
-        made = [artifact for record in records for artifact in self.run(artifacts, record.id)]
-        return framed(COLUMNS[kind], _artifact_columns(made))
+        return framed(COLUMNS[kind], _artifact_columns(self.run(all_artifacts)))
 
 
 def _task_columns(records: Sequence[TaskRecord]) -> dict[str, Iterable[Any]]:
