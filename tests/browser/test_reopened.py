@@ -106,3 +106,39 @@ s = sa.Session(sa.Agent(ScriptedModel(turns), tools=[plot]))""",
     assert opened.page.evaluate(trusted) is False
     opened.cell(2).scroll_into_view_if_needed()
     opened.screenshot("reopened-image")
+
+
+# ipywidgets' renderer looks for a model once and, as on a machine that does nothing for a while,
+# only after its time again: what comes between is loaded, and not found.
+LOOKS_ONCE = """(() => {
+  const real = window.setTimeout;
+  window.setTimeout = (run, after, ...rest) => {
+    const looks = after === 100 && new Error().stack.includes("get_model");
+    if (looks) window.looked = true;
+    return real(run, looks ? 4000 : after, ...rest);
+  };
+})()"""
+
+
+def test_panels_that_came_too_late_for_their_page_are_drawn_when_they_are_there(
+    lab_window: LabWindow,
+) -> None:
+    notebook = agent_notebook(
+        lab_window,
+        "session('There are **three** species.')",
+        "%%agent\nHow many?",
+        "import ipywidgets\nipywidgets.IntSlider()",
+    )
+    for i in range(1, 3):
+        notebook.run_cell(i)
+        notebook.wait_for_cell(i)
+    notebook.save()
+    notebook.page.add_init_script(LOOKS_ONCE)
+    notebook.page.reload()
+    notebook.wait_until_ready()
+    expect(notebook.cell_output(2)).to_contain_text("model not found")  # that is of others
+    assert notebook.page.evaluate("window.looked")
+    panel = part(notebook, 1, "sagents-panel")
+    expect(panel).to_contain_text("three species")
+    expect(panel).to_have_count(1)
+    assert notebook.page.evaluate(f"{NOTEBOOK}.context.model.dirty") is False

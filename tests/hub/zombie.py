@@ -63,10 +63,10 @@ def late_writes(hub: Hub, agency: Agency, thread: Thread) -> dict[str, Callable[
 def main(url: str, beat: float) -> None:
     """Do what is said."""
     leases.RENEWED_EVERY = beat
-    begun = [0]
+    begun: list[int] = []
 
     def done(number: int) -> str:
-        begun[0] += 1
+        begun.append(number)
         time.sleep(0.002)
         return f"worked {number}"
 
@@ -80,13 +80,12 @@ def main(url: str, beat: float) -> None:
         if what == "begin":
             thread = hub.create_thread(agency, "clerk")
             thread.invoke([sa.Message.user("go")], {"/a.md": "before"})
-            while begun[0] < 5 + int(words[0]):
+            while len(begun) < 5 + int(words[0]):
                 threading.Event().wait(0.005)
-            begun[0] = 0
             tell(thread=thread.record.id)
         elif what == "late":
             chance, refused = random.Random(words[0]), {}
-            before = begun[0]
+            before = len(begun)
             writes = late_writes(hub, agency, thread)
             for name in chance.sample(sorted(writes), len(writes)):
                 try:
@@ -95,8 +94,8 @@ def main(url: str, beat: float) -> None:
                 except Exception as error:
                     refused[name] = f"{type(error).__name__}: {error}"
             thread.log.wait()
-            tell(refused=refused, began=begun[0] - before, status=thread.session.status)
-            begun[0] = 0
+            tell(refused=refused, began=begun[before:], status=thread.session.status)
+            begun.clear()
 
 
 if __name__ == "__main__":

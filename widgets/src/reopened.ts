@@ -9,6 +9,11 @@
 //
 // And a notebook that is opened while a cell of it waits for somebody, in a second tab say, may have
 // been saved before: what that cell shows is put there, so that it can be answered.
+//
+// On a busy machine the same error is shown of panels that their kernel has. ipywidgets looks for a
+// model during 2 s, every 100 ms; of models that all come between its last look and the end of that
+// time it finds that they are loaded, hence that this one does not exist, and looks no more (8.1.8:
+// `get_model` of the manager's base, `renderModel` of WidgetRenderer). Such panels are drawn again.
 
 type Output = {
   data: Record<string, unknown>;
@@ -44,20 +49,24 @@ export type Context = {
     connectionStatusChanged: { connect(hear: () => void): unknown; disconnect(hear: () => void): unknown };
   };
 };
+/** As much as is needed of its `NotebookPanel`. */
+export type Notebook = { node: Node; content: { widgets: readonly { node: Node }[] } };
 /** As much as is needed of its `Session.IManager`. */
 export type Sessions = { refreshRunning(): Promise<void>; running(): Iterable<{ path: string }> };
 type Application = {
   serviceManager: { sessions: Sessions };
-  docRegistry: { addWidgetExtension(factory: string, extension: { createNew(panel: unknown, context: Context): void }): unknown };
+  docRegistry: { addWidgetExtension(factory: string, extension: { createNew(notebook: Notebook, context: Context): void }): unknown };
 };
 
 const VIEW = "application/vnd.jupyter.widget-view+json";
 const idOf = (data: Record<string, unknown>) => (data[VIEW] as { model_id?: string } | undefined)?.model_id;
 const OURS = /^<Panel '\w+' of session /;
 
+const MISSING = "Error displaying widget: model not found";
+
 /** The panels of a notebook, by their models: an output, the list that it is in, and where. */
-function* panelsOf(context: Context) {
-  for (const { outputs } of context.model.cells) {
+function* panelsOf({ model }: Context, cells: Iterable<Cell> = model.cells) {
+  for (const { outputs } of cells) {
     for (let i = 0; i < (outputs?.length ?? 0); i++) {
       const { data } = outputs!.get(i);
       const id = idOf(data);
@@ -95,6 +104,25 @@ export async function showTranscripts(context: Context, sessions: Sessions): Pro
     outputs.set(i, { ...output, data });
   }
   context.model.dirty = dirty; // nobody has changed anything
+}
+
+/** Draws panels again, each once, of which ipywidgets says that there is no model. */
+export function drawAgain({ node, content }: Notebook, context: Context): void {
+  const drawn = new Set<string>();
+  new MutationObserver((changes) => {
+    for (const { target, addedNodes } of changes) {
+      if ((addedNodes[0] as Text | undefined)?.data !== MISSING) continue;
+      const at = content.widgets.findIndex((cell) => cell.node.contains(target));
+      const { dirty } = context.model;
+      for (const { id, outputs, i } of panelsOf(context, [...context.model.cells].slice(at, at + 1))) {
+        if (drawn.has(id)) continue;
+        drawn.add(id);
+        (target as Element).classList.remove("jupyter-widgets"); // which only the error has
+        outputs.set(i, outputs.get(i).toJSON());
+      }
+      context.model.dirty = dirty;
+    }
+  }).observe(node, { childList: true, subtree: true });
 }
 
 /** Shows what cells of that notebook wait for, where this page has an older save of it. */
@@ -138,7 +166,8 @@ const plugin = {
   autoStart: true,
   activate: ({ docRegistry, serviceManager: { sessions } }: Application) =>
     void docRegistry.addWidgetExtension("Notebook", {
-      createNew: (_, context) => {
+      createNew: (notebook, context) => {
+        drawAgain(notebook, context);
         showTranscripts(context, sessions).catch(console.warn);
         showWaiting(context, sessions).catch(console.warn);
       },
