@@ -13,7 +13,7 @@ import msgspec
 import sqlalchemy as sql
 
 from ..agent import Agent
-from ..errors import ConfigurationError, NotFound, StaleOwner
+from ..errors import ConfigurationError, NotFound, SagentsError, StaleOwner
 from ..files import Mount, VirtualFilesystem
 from ..scope import owner_of
 from ..session import Session
@@ -203,12 +203,18 @@ class OpenThreads:
     def _opened(self, record: ThreadRecord, agency: Agency) -> Thread:
         if record.in_notebook:
             raise self._doors.holder(record.id) or NoKernel()
+        try:
+            agent = self._agent_of(agency, record)
+        except SagentsError:
+            if (owned := self._doors.holder(record.id)) is not None:
+                raise owned from None  # there may be what is missing here
+            raise
         files = VirtualFilesystem(
             scope_of(record.id), [Mount(default=True, storage=self._files, debounce=0)]
         )
         session = Session.open(
             record.id,
-            agent=self._agent_of(agency, record),
+            agent=agent,
             store=self._store,
             scope=agency,
             filesystem=files,

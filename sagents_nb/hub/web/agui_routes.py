@@ -190,13 +190,16 @@ def run(call: Call) -> AgentRun:
         asked.thread_id,
         request=call.origin,
     )
-    with call.room(thread):
-        begun = AgentRun(thread, asked)
-        try:
-            begun.begin()
-        except BaseException:
-            begun.close()
-            if thread.status == "registered" and not thread.session.messages:
-                call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
-            raise
-        return begun
+    try:
+        with call.room(thread):
+            begun = AgentRun(thread, asked)
+            try:
+                begun.begin()
+            except BaseException:
+                begun.close()
+                raise
+            return begun
+    except BaseException:
+        if thread.status == "registered" and not thread.session.messages:
+            call.hub.delete_thread(agency, thread.record.id)  # what was refused changes nothing
+        raise

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import sagents_nb as sa
+from sagents_nb.hub import AgentSystem, Blueprint
 from tests.hub.web.served import TOKEN, Served, serving
 
 
@@ -116,3 +118,13 @@ def test_the_token_of_a_door_is_told_to_nobody_and_opens_that_door_only(doors: D
     shown = [doors.ask("GET", rest).text for rest in ("/state", "/events")]
     assert own.token not in "".join(shown)
     assert TOKEN not in "".join(shown)
+
+
+def test_who_cannot_make_the_agent_of_a_thread_asks_who_has_it_open(path: Path | str) -> None:
+    lacking = AgentSystem(sa.ScriptedModel(["Hello."])).add_agent(Blueprint("guide", "Be brief."))
+    with serving(path) as right, serving(path, lacking) as wrong:
+        for served in (right, wrong):
+            served.hub.doors.open(served.url)
+        thread = right.thread("clerk")
+        there, here = (each.client.get(right.path(thread, "/state")) for each in (right, wrong))
+        assert (here.status_code, here.json()) == (200, there.json())

@@ -54,6 +54,8 @@ DOORS: dict[str, Callable[[Served], int]] = {
     "a trigger": post(lambda served: served.path(rest=f"/schedules/{served.schedule}/trigger"), {}),
     "a page": by_page,
 }
+OF_A_THREAD = ("invoke", "a page")
+"""Those that are asked of a thread, which is there before."""
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -61,6 +63,7 @@ def test_a_door_finds_what_is_about_to_begin_by_another(tmp_path: Path, door: st
     with serving(tmp_path / "hub.db", limits=Limits(runs=1)) as served:
         with served.hub.room(served.agency, None):
             assert DOORS[door](served) == 429
+            assert len(served.hub.threads(served.agency)) == (door in OF_A_THREAD)
         assert DOORS[door](served) < 300
 
 
