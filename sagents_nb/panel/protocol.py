@@ -257,8 +257,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     It says how its call ended, where :attr:`.ToolResult.status` is no matter of ``is_error``, and
     what was decided on it. Of its metadata a page shows the arguments that somebody edited and the
     defaults that were taken beside them, which say how their numbers are written, as
-    :func:`with_numbers`; the list of to-dos that was done and cleared; and whether its images
-    stand in the cell too.
+    :func:`with_numbers`; the list of to-dos that was done and cleared; whether its images stand in
+    the cell too; and what became of the task that it was of another agent.
     """
     result = dict(result)
     metadata = result.pop("metadata", None) or {}
@@ -273,6 +273,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     }
     if numbers := dict(_numbers({n: v for taken in shown.values() for n, v in taken.items()})):
         result["numbers"] = numbers
+    if isinstance(task := metadata.get("task"), dict):
+        shown["task"] = task
     if metadata.get(SHOWN_IN_CELL) is True:
         shown[SHOWN_IN_CELL] = True
     if metadata.get("cleared") is True and isinstance(metadata.get("todos"), list):

@@ -306,9 +306,12 @@ class Delegation(Middleware):
             raise
         finally:
             telling.cancel()
-        return self._outcome(task, call_id, state)
+        made = await workers.run(lambda: task.artifacts)
+        return self._outcome(task, [each.name for each in made], call_id, state)
 
-    def _outcome(self, task: Task, call_id: str, state: State) -> ToolOutput | Interrupt:
+    def _outcome(
+        self, task: Task, made: list[str], call_id: str, state: State
+    ) -> ToolOutput | Interrupt:
         record = task.record
         question = task.question
         if question is not None:
@@ -319,6 +322,7 @@ class Delegation(Middleware):
             "state": record.state,
             "seconds": round(record.seconds, 3),
             "tokens": record.tokens,
+            "artifacts": made,
         }
         if record.state == "completed":
             said = record.text or "\n".join(map(_in_words, record.output))

@@ -345,6 +345,12 @@ def test_of_what_a_result_is_marked_with_a_page_is_told_the_arguments_that_were_
     assert "metadata" not in told_result("done", rows=[1, 2, 3])
 
 
+def test_a_page_is_told_what_became_of_a_task_of_another_agent() -> None:
+    task = {"id": "task-1f", "state": "completed", "artifacts": ["rain.csv"]}
+    assert told_result("done", task=task)["metadata"] == {"task": task}
+    assert "metadata" not in told_result("done", task="somebody's key")
+
+
 def test_a_page_is_told_the_todos_that_were_done_and_cleared_and_no_others() -> None:
     todos = [{"content": "Look", "status": "completed", "id": 1}]
     assert told_result("done", todos=todos, cleared=True)["metadata"] == {"todos": todos}

@@ -33,6 +33,18 @@ def test_a_call_is_a_task_whose_answer_is_its_result(agents: sa.AgentRegistry) -
     assert answer.metadata["task"]["id"] == record.id
 
 
+def test_its_result_names_what_the_task_has_made(agents: sa.AgentRegistry) -> None:
+    async def count(text: str, ctx: sa.TaskContext) -> str:
+        "Count."
+        await ctx.emit_artifact("counts", [1, 2])
+        return "Counted."
+
+    agents.add(count)
+    result = hosted(agents, call("agent__count", instructions="All."), "Good.").run("Go.")
+    [answer] = result.messages[2].tool_results
+    assert answer.metadata["task"]["artifacts"] == ["counts"]
+
+
 def test_a_failure_is_an_error_for_the_model(agents: sa.AgentRegistry) -> None:
     agents.add(agent_of(sa.ModelError("Down.", kind="authentication"), name="weather"))
     result = hosted(agents, call("agent__weather", instructions="Tomorrow?"), "Bad.").run("Go.")

@@ -4,6 +4,9 @@ import type { Entry, Part, ToolCall, ToolResult } from "./protocol";
 export const isCall = (part: Part): part is ToolCall => part.type === "tool_call";
 export const isResult = (part: Part): part is ToolResult => part.type === "tool_result";
 
+/** Whether a tool of that name is another agent at work: a sub-agent, or one of a registry. */
+export const isAgent = (name: string) => name === "task" || name.startsWith("agent__");
+
 /** The results of each assistant message's calls: of equal ids the last one asked is meant. */
 export function resultsByEntry(entries: Entry[]): Map<Entry, Record<string, ToolResult>> {
   const found = new Map<Entry, Record<string, ToolResult>>();

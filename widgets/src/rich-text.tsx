@@ -2,6 +2,7 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { BareButton } from "./button";
+import { CitationsContext, linkMarkers } from "./citations";
 import { CopyButton, copyButtonFor } from "./copy";
 import type { Diagram } from "./diagrams";
 import { colourMarked, useColours } from "./highlight";
@@ -81,6 +82,7 @@ function BlockView({ block }: { block: Block }) {
 function HtmlBlock({ html, level }: { html: string; level?: number }) {
   const root = useRef<HTMLDivElement>(null);
   const reading = useContext(ReadingContext);
+  const cited = useContext(CitationsContext);
   const files = html.includes('href="/') && reading?.files;
   useLayoutEffect(() => {
     const content = sanitize(html);
@@ -97,10 +99,11 @@ function HtmlBlock({ html, level }: { html: string; level?: number }) {
       const file = files && files.find(({ path, is_directory }) => !is_directory && encodeURI(path) === targets.get(link));
       if (file) link.replaceWith(fileLink(link, () => reading!.pick({ path: file.path })));
     }
+    if (cited) linkMarkers(content, cited.citations, cited.show);
     root.current!.replaceChildren(content);
     const forget = [typeset(root.current!), colourMarked(root.current!)];
     return () => forget.forEach((one) => one());
-  }, [html, level, files]);
+  }, [html, level, files, cited]);
   return <div class="sagents-md-block" ref={root} />;
 }
 

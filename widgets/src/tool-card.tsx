@@ -8,6 +8,7 @@ import { changeOf } from "./changes";
 import { Counts } from "./diff";
 import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
+import { isAgent } from "./calls";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
 import { MemoryContext, useFold } from "./memory";
@@ -107,7 +108,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
   const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
   const ran = asRun(call, result);
-  const agent = call.name === "task";
+  const agent = isAgent(call.name);
   const word = wordOf(status, decided, ran !== call);
   const before = befores.get(call.id)?.text;
   const edits = ran.name === "edit_file" && changeOf(ran.name, ran.arguments ?? {});
@@ -151,6 +152,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
           {decided && <Outcome decided={decided} />}
           {stream && <AgentStream agent={stream} place={place} over={over || status !== "running"} answer={result} />}
           {call.error && <Problem text={call.error} />}
+          <TaskOutcome task={result?.metadata?.task as Task | undefined} />
           {result && !result.is_interrupt && <Result result={result} rich={agent && !result.is_error} />}
         </div>
       )}
@@ -188,6 +190,23 @@ function Outcome({ decided: { type, by, message, always } }: { decided: Decided 
             : <Visible text={message} />
           </>
         )}
+      </span>
+    </p>
+  );
+}
+
+type Task = { id: string; state: string; seconds?: number; tokens?: number; artifacts?: string[] };
+
+/** How a task of another agent went, and what it made. */
+function TaskOutcome({ task }: { task?: Task }) {
+  if (!task) return null;
+  const took = [task.seconds != null && seconds(task.seconds), !!task.tokens && count(task.tokens, "token")].filter(Boolean).join(", ");
+  return (
+    <p class="sagents-outcome" data-testid="task">
+      <Icon name={task.state === "completed" ? "done" : "circle"} />
+      <span>
+        <Line text={`${task.id}: ${task.state.replace("_", " ")}${took && ` (${took})`}`} />
+        {!!task.artifacts?.length && <Line text={`; it made ${task.artifacts.join(", ")}`} />}
       </span>
     </p>
   );

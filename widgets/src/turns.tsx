@@ -2,7 +2,8 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import { TurnBoundary } from "./boundary";
 import { BareButton } from "./button";
-import { isCall } from "./calls";
+import { isAgent, isCall } from "./calls";
+import { CitationsContext, citationsIn, showSource, Sources } from "./citations";
 import { Faint, FaintLine } from "./faint";
 import { oneLine, withoutTicks } from "./format";
 import { Given } from "./given";
@@ -113,6 +114,11 @@ type AssistantProps = Required<Pick<TurnProps, "place" | "about" | "folds" | "pl
 function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, far = false }: AssistantProps) {
   const root = useRef<HTMLElement>(null);
   const near = useSeen(root, far, true);
+  const found = entry?.message.metadata?.citations;
+  const cited = useMemo(() => {
+    const citations = citationsIn(found);
+    return citations.length > 0 ? { citations, show: (number: number) => showSource(root.current!, number) } : null;
+  }, [found]);
   const known = (owner: Entry, call: ToolCall): CallProps => ({ call, ...about(owner, call) });
   const statusOf = (part: Part | PartialPart) =>
     "index" in part ? "running" : isCall(part) ? statusOfCall(known(entry!, part)) : "";
@@ -156,7 +162,8 @@ function AssistantTurn({ entry, partial, parts, place, about, folds, placeOf, fa
     >
       <h2 class="sagents-sr">Agent</h2>
       {empty && partial && <p class="sagents-shimmer">{parts.length > 0 ? "Planning…" : "Thinking…"}</p>}
-      {rows}
+      {cited ? <CitationsContext.Provider value={cited}>{rows}</CitationsContext.Provider> : rows}
+      {cited && <Sources citations={cited.citations} place={`${place}`} />}
       {note}
     </article>
   );
@@ -166,7 +173,7 @@ const ThoughtOf = ({ part }: { part: Part }) => (part.type === "thinking" ? <p c
 
 /** A call whose arguments are being written. */
 function ComingCall({ part: { name, text } }: { part: Extract<PartialPart, { type: "tool_call" }> }) {
-  const agent = name === "task";
+  const agent = isAgent(name ?? "");
   return (
     <div class={`sagents-tool sagents-tool-coming${agent ? " sagents-agent" : ""}`} data-testid="coming">
       <Icon name="busy" turning />

@@ -10,8 +10,8 @@ const agent = (more: Partial<AgentState> = {}): AgentState => ({
   earlier: 0, partial: null, tools: { i1: { name: "ls", status: "running", display_text: null } }, usage: {}, agents: {}, ...more,
 });
 const running = { t1: { name: "task", status: "running", display_text: null } };
-const open = async (index = 0) => {
-  const card = find("tool-card").filter((each) => each.dataset.tool === "task")[index]!.querySelector("details")!;
+const open = async (index = 0, tool = "task") => {
+  const card = find("tool-card").filter((each) => each.dataset.tool === tool)[index]!.querySelector("details")!;
   card.open = true;
   card.dispatchEvent(new Event("toggle"));
   await settle();
@@ -78,4 +78,15 @@ test.each([
   const part = { type: "tool_call" as const, index: 0, id: "t1", name: "task", text };
   await show(emptyState({ status: "running", partial: { run_id: "r1", seq: 9, parts: [part] } }));
   expect(one("coming").textContent).toBe(`task${shown}`);
+});
+
+test("the card of a task of another agent says how it went and what it made", async () => {
+  const task = { id: "task-1f", agent: "weather", state: "completed", seconds: 1.2, tokens: 300, artifacts: ["rain.csv", "a.md"] };
+  await show(
+    emptyState({
+      entries: [said(calls("c1", "agent__weather", { instructions: "Tomorrow?" })), gave({ tool_call_id: "c1", content: "Sun.", metadata: { task } })],
+    }),
+  );
+  await open(0, "agent__weather");
+  expect(one("task").textContent).toBe("task-1f: completed (1.2 s, 300 tokens); it made rain.csv, a.md");
 });
