@@ -306,23 +306,21 @@ class Delegation(Middleware):
             raise
         finally:
             telling.cancel()
-        made = await workers.run(lambda: task.artifacts)
-        return self._outcome(task, [each.name for each in made], call_id, state)
+        return await self._outcome(task, call_id, state)
 
-    def _outcome(
-        self, task: Task, made: list[str], call_id: str, state: State
-    ) -> ToolOutput | Interrupt:
+    async def _outcome(self, task: Task, call_id: str, state: State) -> ToolOutput | Interrupt:
         record = task.record
         question = task.question
         if question is not None:
             return _asked(record, question, call_id, state)
+        made = await workers.run(lambda: task.artifacts)
         about = {
             "id": record.id,
             "agent": record.agent,
             "state": record.state,
             "seconds": round(record.seconds, 3),
             "tokens": record.tokens,
-            "artifacts": made,
+            "artifacts": [each.name for each in made],
         }
         if record.state == "completed":
             said = record.text or "\n".join(map(_in_words, record.output))
@@ -439,7 +437,7 @@ class Delegation(Middleware):
         if question is not None:
             return _asked(task.record, question, ctx.tool_call_id, ctx.state)
         if task.record.is_terminal:
-            return self._outcome(task, ctx.tool_call_id, ctx.state)
+            return await self._outcome(task, ctx.tool_call_id, ctx.state)
         return f"Task {task.id} of {task.agent} is {task.state}."
 
     async def cancel_task(self, task_id: TaskId, ctx: ToolContext) -> Any:

@@ -15,7 +15,7 @@ DOCUMENTS = """
 from pathlib import Path
 import sagents_nb as sa
 
-Path("tides.md").write_text("# Tides\\n\\nHigh tide is at six.\\n\\n# Boats\\n\\nThey leave later.\\n")
+Path("tides.md").write_text("# Tides\\n\\nHigh tide is at six.\\n\\n# Boats\\n\\nLater.\\n")
 index = sa.DocumentIndex("index.db")
 index.add("tides.md")
 turns = [sa.ToolCall("c1", "search_documents", {"query": "tides boats"}),
