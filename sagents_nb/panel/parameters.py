@@ -1,4 +1,4 @@
-"""What a form needs to know of a tool's parameters: which are numbers, yes or no, one of a few."""
+"""What a form needs to know of a tool's parameters: their order, and of what kind each is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EXACT = 2**53  # whole numbers that JavaScript knows
 
 
 def with_parameters(interrupt: dict[str, Any], tools: Mapping[str, Tool]) -> dict[str, Any]:
-    """An interrupt, as data, whose requests say which of their arguments have a field of a kind.
+    """An interrupt, as data, whose requests say in which order a form has their arguments, and how.
 
     The tool of a sub-agent is none of ``tools``, and its request says nothing.
     """
@@ -27,32 +27,33 @@ def with_parameters(interrupt: dict[str, Any], tools: Mapping[str, Tool]) -> dic
 
 
 def parameters_of(schema: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
-    """By the names of the request's arguments, ``{"type": …}`` or ``{"enum": […]}``.
+    """In the schema's order the request's arguments, ``{"type": …}``, ``{"enum": […]}`` or ``{}``.
+
+    The last is of one that has no field of a kind. What the schema does not name is left out.
 
     >>> schema = {"properties": {"n": {"type": "integer"}, "to": {"type": "string"}}}
-    >>> parameters_of(schema, {"arguments": {"n": 1, "to": "Oslo"}})
-    {'n': {'type': 'integer'}}
+    >>> parameters_of(schema, {"arguments": {"to": "Oslo", "n": 1}})
+    {'n': {'type': 'integer'}, 'to': {}}
     """
     properties = schema.get("properties")
-    names = [*request.get("arguments", {}), *request.get("defaults", {})]
     if not isinstance(properties, Mapping):
         return {}
-    found = {name: _parameter(properties.get(name), schema) for name in names}
-    return {name: parameter for name, parameter in found.items() if parameter}
+    given = {*request.get("arguments", {}), *request.get("defaults", {})}
+    return {name: _parameter(of, schema) for name, of in properties.items() if name in given}
 
 
-def _parameter(of: Any, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+def _parameter(of: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(of, Mapping) and isinstance(reference := of.get("$ref"), str):
         definitions = schema.get("$defs")
         name = reference.removeprefix("#/$defs/")
         of = definitions.get(name) if isinstance(definitions, Mapping) else None
     if not isinstance(of, Mapping):
-        return None
+        return {}
     choices = of.get("enum")
     if isinstance(choices, list):
         fits = 0 < len(choices) <= _CHOICES and all(map(_is_plain, choices))
-        return {"enum": choices} if fits else None
-    return {"type": of["type"]} if of.get("type") in _TYPES else None
+        return {"enum": choices} if fits else {}
+    return {"type": of["type"]} if of.get("type") in _TYPES else {}
 
 
 def _is_plain(choice: Any) -> bool:

@@ -30,13 +30,16 @@ def ship(
     return to
 
 
-GIVEN = {"to": "Oslo", "boxes": 3, "weight": 2.5, "fragile": False, "carrier": "DHL"}
-FIELDS = {
+GIVEN = {"boxes": 3, "to": "Oslo", "weight": 2.5, "fragile": False, "carrier": "DHL"}
+FIELDS: dict[str, Any] = {
+    "to": {},
     "boxes": {"type": "integer"},
     "weight": {"type": "number"},
     "fragile": {"type": "boolean"},
     "carrier": {"enum": ["DHL", "UPS"]},
     "size": {"enum": ["l", "s"]},
+    "tags": {},
+    "floor": {},
 }
 
 
@@ -62,6 +65,7 @@ def test_a_page_is_told_as_the_question_comes_and_in_a_snapshot() -> None:
     session.send("Go").result()
     flush(publisher)
     assert told(wire) == [FIELDS]
+    assert list(told(wire)[0]) == list(FIELDS)  # the schema's order
     hello(publisher, wire)
     assert wire.sent[-1]["type"] == "snapshot"
     assert told(wire) == [FIELDS]
@@ -91,6 +95,7 @@ def test_a_schema_of_others_may_say_anything() -> None:
         },
     }
     request = {"arguments": dict.fromkeys([*schema["properties"], "unknown"], 1)}
-    assert parameters_of(schema, request) == {"level": {"enum": ["low", 2, None, True]}}
+    plain = dict.fromkeys(schema["properties"], {})
+    assert parameters_of(schema, request) == {**plain, "level": {"enum": ["low", 2, None, True]}}
     assert parameters_of({"properties": None}, request) == {}
     assert parameters_of({}, {}) == {}

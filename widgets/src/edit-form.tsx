@@ -103,7 +103,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
   const [json, setJson] = useState(canonicalJson(start.rest, 2, numbers));
   // Of which field, and what.
   const [[wrong, problem], setProblem] = useState(["", ""]);
-  const names = Object.keys(start.texts).sort((a, b) => values[a]!.toString().length - values[b]!.toString().length);
+  const names = [...new Set([...Object.keys(parameters), ...Object.keys(values)])];
   const needsJson = Object.keys(start.rest).length > 0 || Object.keys(values).length === 0;
 
   const set = (name: string, text: string) => {
@@ -134,7 +134,23 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
 
   return (
     <div class="sagents-edit" onKeyDown={onKeyDown} ref={form}>
-      {Object.entries(kinds).map(([name, text]) => {
+      {names.map((name) => {
+        if (Object.hasOwn(texts, name)) {
+          return (
+            <label key={name} class="sagents-field">
+              <span class="sagents-label">{label(name)}</span>
+              <textarea
+                {...field(name)}
+                rows={rowsFor(texts[name]!)}
+                value={texts[name]}
+                spellcheck={false}
+                onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+              />
+            </label>
+          );
+        }
+        const text = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+        if (text === undefined) return null;
         const { type, enum: choices } = parameters[name]!;
         if (type === "boolean") {
           return (
@@ -169,18 +185,6 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
           </Fragment>
         );
       })}
-      {names.map((name) => (
-        <label key={name} class="sagents-field">
-          <span class="sagents-label">{label(name)}</span>
-          <textarea
-            {...field(name)}
-            rows={rowsFor(texts[name]!)}
-            value={texts[name]}
-            spellcheck={false}
-            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
-          />
-        </label>
-      ))}
       {needsJson && (
         <label class="sagents-field">
           <span class="sagents-label">

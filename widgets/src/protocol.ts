@@ -76,12 +76,12 @@ export type ActionRequest = {
   digest?: string;
   /** What the tool takes for arguments that the call leaves out. */
   defaults?: JsonObject;
-  /** Of its arguments those that have a field of a kind. */
+  /** Its arguments, as the schema of its tool orders them, and of what kind the field of each is. */
   parameters?: Record<string, Parameter>;
   /** Whether the agent has no such tool by now. */
   missing?: boolean;
 };
-/** What the schema of a tool says of an argument that is a number, yes or no, or one of a few. */
+/** What the schema of a tool says of an argument that is a number, yes or no, or one of a few; of others nothing. */
 export type Parameter = { type?: "integer" | "number" | "boolean"; enum?: (string | number | boolean | null)[] };
 export type Interrupt = {
   id?: string;

@@ -154,7 +154,7 @@ test("the form offers defaults as well", async () => {
   await show(inPlace(ship));
   await click("edit");
   const label = (field: HTMLElement) => field.closest("label")!.querySelector(".sagents-label")!.textContent;
-  expect(find("edit-field").map(label)).toEqual(["toString default", "carrier default", "to", "Other arguments JSON"]);
+  expect(find("edit-field").map(label)).toEqual(["to", "carrier default", "toString default", "Other arguments JSON"]);
   await type(find("edit-field")[1]!, "UPS");
   await click("edit-save");
   const edited = { to: "Oslo", carrier: "UPS", weight: 1, note: null, toString: "x" };
@@ -484,7 +484,7 @@ const order = {
   arguments: { to: "Oslo", weight: 2.5, boxes: 3, fragile: false, carrier: "DHL", tags: ["a1"] },
   defaults: {},
   numbers: { "/weight": "2.50" },
-  parameters: { weight: { type: "number" as const }, boxes: { type: "integer" as const }, fragile: { type: "boolean" as const }, carrier: { enum: ["DHL", "UPS", null] } },
+  parameters: { weight: { type: "number" as const }, to: {}, boxes: { type: "integer" as const }, fragile: { type: "boolean" as const }, carrier: { enum: ["DHL", "UPS", null] } },
 };
 const fieldOf = (name: string) => find("edit-field").find((field) => field.dataset.field === name) as HTMLInputElement & HTMLSelectElement;
 const choose = async (field: HTMLElement) => {
@@ -492,16 +492,16 @@ const choose = async (field: HTMLElement) => {
   await settle();
 };
 
-test("numbers, yes or no, and choices have a field of their kind", async () => {
+test("numbers, yes or no, and choices have a field of their kind, in the order of the schema", async () => {
   await show(inPlace(order));
   await click("edit");
   const kinds = find("edit-field").map((field) => [field.dataset.field, (field as HTMLInputElement).type, (field as HTMLInputElement).value]);
   expect(kinds).toEqual([
     ["weight", "number", "2.50"],
+    ["to", "textarea", "Oslo"],
     ["boxes", "number", "3"],
     ["fragile", "checkbox", "on"],
     ["carrier", "select-one", '"DHL"'],
-    ["to", "textarea", "Oslo"],
     ["*", "textarea", '{\n  "tags": [\n    "a1"\n  ]\n}'],
   ]);
   expect([...fieldOf("carrier").options].map((option) => option.text)).toEqual(["DHL", "UPS", "null"]);
