@@ -50,7 +50,7 @@ HELP = """%%agent [options]         run the prompt below it
 %agent model [SPEC]       show or change the model; also a variable that holds one
 %agent tools [add|remove NAME ...]
 %agent replay [MODE]      auto, record, replay or off: keep the model's answers for another run
-%agent list               the conversations, live and kept
+%agent list [all]         the conversations, live and kept: the latest, or all
 %agent load ID            go on with one of them, also after a restart of the kernel; with
                           --take-over also if it is open elsewhere
 %agent save               see that this one is kept
@@ -90,7 +90,7 @@ COMMANDS = (
 )
 
 ALONE = {
-    *("cancel", "continue", "files", "freeze", "help", "list", "panel"),
+    *("cancel", "continue", "files", "freeze", "help", "panel"),
     *("save", "status", "todos", "usage"),
 }
 """Commands that nothing is said to."""
@@ -339,7 +339,10 @@ class AgentMagics(Magics):
         return f"Removed {', '.join(wanted)}."
 
     def _list(self, rest: str) -> Text:
-        return Text(list_text(self.conversations.current, self.conversations.storage.store))
+        if rest not in ("", "all"):
+            raise UsageError("%agent list takes nothing but all; see %agent help.")
+        store = self.conversations.storage.store
+        return Text(list_text(self.conversations.current, store, whole=rest == "all"))
 
     def _load(self, rest: str) -> Text:
         words = rest.split()

@@ -68,12 +68,17 @@ def status_line(session: Session) -> str:
     return f"{session.status}, {count} message{'' if count == 1 else 's'}, model {model}"
 
 
-def list_text(current: Session | None, store: Any) -> str:
-    """A line for each conversation, live or kept; an asterisk marks the current one."""
+def list_text(current: Session | None, store: Any, whole: bool = False) -> str:
+    """A line for each conversation, live or kept; an asterisk marks the current one.
+
+    Of those that are kept these are the latest, unless the ``whole`` is to be listed.
+    """
     live = {id: sessions.get(id) for id in sessions.list()}
     if current is not None:
         live.setdefault(current.id, current)
-    kept = {} if store is None else {c.id: c for c in store.list_conversations()}
+    every = [] if store is None else store.list_conversations(_EVERY)
+    shown = every if whole else every[:_LISTED]
+    kept = {c.id: c for c in shown}
     opened = set() if store is None else store.open_conversations()
     lines = {}
     for id, session in live.items():
@@ -88,10 +93,18 @@ def list_text(current: Session | None, store: Any) -> str:
     if not lines:
         return "There is no conversation."
     marked = current.id if current is not None else None
-    return "\n".join(
+    listed = [
         f"{'*' if id == marked else ' '} {id}: {line}{f', “{title}”' if title else ''}"
         for id, (line, title) in lines.items()
-    )
+    ]
+    if left := len(every) - len(shown):
+        listed.append(f"  and {left:,} older; %agent list all shows them.")
+    return "\n".join(listed)
+
+
+_LISTED = 50
+"""Kept conversations that are listed if not all are asked for."""
+_EVERY = 1_000_000
 
 
 def title_of(messages: Iterable[Message]) -> str:

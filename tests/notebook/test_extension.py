@@ -624,7 +624,7 @@ def test_cancel_stops_what_waits(shell: InteractiveShell) -> None:
     assert say(shell, "cancel") == "Nothing runs."
 
 
-@pytest.mark.parametrize("line", ["cancel it", "list all", "save notes.md", "status now"])
+@pytest.mark.parametrize("line", ["cancel it", "status all", "save notes.md", "status now"])
 def test_a_command_that_takes_nothing_says_so(shell: InteractiveShell, line: str) -> None:
     use(shell, session_of())
     with pytest.raises(UsageError, match=f"%agent {line.split()[0]} stands alone"):

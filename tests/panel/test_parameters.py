@@ -95,7 +95,7 @@ def test_a_schema_of_others_may_say_anything() -> None:
         },
     }
     request = {"arguments": dict.fromkeys([*schema["properties"], "unknown"], 1)}
-    plain = dict.fromkeys(schema["properties"], {})
+    plain: dict[str, Any] = {name: {} for name in schema["properties"]}
     assert parameters_of(schema, request) == {**plain, "level": {"enum": ["low", 2, None, True]}}
     assert parameters_of({"properties": None}, request) == {}
     assert parameters_of({}, {}) == {}
