@@ -26,7 +26,8 @@ export function AgentStream({ agent, place, over, answer }: Props) {
   const owners = useMemo(() => ownersOf(entries), [entries]);
   const about: About = (entry, call) => {
     const mine = owners.get(call.id) === entry;
-    return { info: mine ? tools[call.id] : undefined, result: results.get(entry)?.[call.id], over, agent: mine ? agents[call.id] : undefined };
+    const result = results.get(entry)?.[call.id];
+    return { info: mine ? tools[call.id] : undefined, result, decided: result?.decision, over, agent: mine ? agents[call.id] : undefined };
   };
   // Its task stands above, its answer below.
   const last = answer && !answer.is_interrupt ? entries.at(-1) : undefined;

@@ -90,3 +90,15 @@ test("the card of a task of another agent says how it went and what it made", as
   await open(0, "agent__weather");
   expect(one("task").textContent).toBe("task-1f: completed (1.2 s, 300 tokens); it made rain.csv, a.md");
 });
+
+test("the card of a call of its that was approved says so, and by whom", async () => {
+  const inner = agent({ entries: [asked("Look."), said(calls("i1", "ls", { path: "/" })), gave({ tool_call_id: "i1", content: "/a.md", decision: { type: "approve", by: "ann" } })], tools: {} });
+  await show(emptyState({ entries: [task], agents: { t1: inner }, tools: running }));
+  await open();
+  const card = stream().querySelector<HTMLElement>("[data-testid=tool-card]")!;
+  expect(card.querySelector("summary")!.textContent).toContain("Approved");
+  card.querySelector("details")!.open = true;
+  card.querySelector("details")!.dispatchEvent(new Event("toggle"));
+  await settle();
+  expect(card.querySelector("[data-testid=outcome]")!.textContent).toBe("Approved by ann");
+});
