@@ -34,9 +34,9 @@ edit.
 
 Each line is one behaviour that you can rely on, with the tests that prove it; a test names it by
 its id, as in `@pytest.mark.spec("S1.3.2")`. S is for agents, files, sessions and what they keep, A
-for events, queues and the bare loop, and P for points that win wherever two lines seem to
-disagree. H, the hub, and R, the platform for tools, tasks and documents, are systems still to
-come: their lines are what they will have to do.
+for events, queues and the bare loop, H for the hub, R for the platform of tools, tasks and
+documents, and P for points that win wherever two lines seem to disagree. The systems whose ideas
+these are had lines of the same ids; where we differ, the line says so, and why.
 """
 
 

@@ -230,6 +230,24 @@ def test_when_a_model_fails_the_next_answers_the_same_question() -> None:
 
 
 @pytest.mark.spec("S1.1.6")
+@pytest.mark.spec("R4.1.1")
+def test_what_is_not_given_has_its_default_and_zero_is_none() -> None:
+    agent = agent_of("Hello.")
+    assert (agent.max_runs, agent.max_parallel_tools, agent.max_failures) == (50, 5, 3)
+    search, delegation = sa.ToolSearch(), sa.Delegation(sa.AgentRegistry())
+    assert (search.min_score, sa.ConfidenceCheck().minimum) == (0.3, 80)
+    assert (delegation.limit, delegation.min_score, sa.SlidingWindow().turns) == (3, 0.5, 10)
+    assert agent_of("Hello.", max_runs=0, max_failures=0).run("Go.").text == "Hello."
+    for made in (
+        lambda: agent_of(max_parallel_tools=0),
+        lambda: sa.ToolSearch(limit=0),
+        lambda: sa.Delegation(sa.AgentRegistry(), limit=0),
+        lambda: sa.SlidingWindow(turns=0),
+    ):
+        with pytest.raises(sa.ConfigurationError):
+            made()
+
+
 def test_the_default_stack_has_its_order_and_the_gate_is_last() -> None:
     class Own(sa.Middleware):
         pass

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 import sagents_nb as sa
 from sagents_nb.messages import parts_text
+from sagents_nb.serialization import to_data
 
 
+@pytest.mark.spec("R4.4.3")
 def test_text_becomes_one_part_and_no_text_none() -> None:
     assert sa.Message.user("hi").parts == (sa.TextPart("hi"),)
     assert sa.Message.user("").parts == ()
@@ -57,6 +59,17 @@ def test_an_assistant_message_with_calls_stopped_for_tools() -> None:
     assert sa.Message.assistant("a", stop_reason="max_tokens").stop_reason == "max_tokens"
 
 
+@pytest.mark.spec("R4.4.3")
+def test_as_data_bytes_are_base64_and_what_is_empty_is_left_out() -> None:
+    message = sa.Message.user(["see", sa.ImagePart.of(b"\x89PNG\r\n\x1a\n")])
+    data = to_data(message)
+    assert data["role"] == "user"
+    assert data["parts"][0] == {"type": "text", "text": "see"}
+    assert base64.b64decode(data["parts"][1]["data"]) == b"\x89PNG\r\n\x1a\n"
+    assert data.keys() == {"role", "parts"}
+
+
+@pytest.mark.spec("R4.4.3")
 def test_text_leaves_out_thinking_calls_and_results() -> None:
     message = sa.Message.assistant(
         [sa.ThinkingPart("hm"), sa.TextPart("a"), sa.TextPart("b")], [sa.ToolCall("1", "ls")]

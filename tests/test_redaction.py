@@ -247,6 +247,7 @@ def test_what_cannot_be_written_is_the_affair_of_who_shows_logs() -> None:
     assert isinstance(record.args[0], Mute)  # type: ignore[index]
 
 
+@pytest.mark.spec("R4.4.8")
 def test_everything_here_logs_so() -> None:
     folder = Path(sa.__file__).parent
     by_itself = [

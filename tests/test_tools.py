@@ -135,7 +135,8 @@ def test_options_replace_what_the_function_says() -> None:
     assert (add.timeout, add.run_on) == (3.0, "loop")
 
 
-@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "ünï", "a.b"])
+@pytest.mark.spec("R4.1.10")
+@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "ünï", "a.b", "agent/action"])
 def test_a_name_that_providers_refuse_is_refused_at_once(name: str) -> None:
     with pytest.raises(sa.ConfigurationError, match="tool name"):
         sa.Tool(lambda: "", name=name or " ")

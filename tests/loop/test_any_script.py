@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def scripted(plan: list[Any]) -> list[Any]:
     return [made(item) for item in plan]
 
 
+@pytest.mark.spec("R4.1.11")
 @settings(max_examples=500)
 @given(plans)
 def test_any_conversation_has_its_events_in_order_and_one_result_per_call(plan: Any) -> None:

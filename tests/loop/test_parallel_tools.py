@@ -29,6 +29,7 @@ def test_the_calls_of_a_turn_run_at_the_same_time() -> None:
     assert results(agent.run("go").state) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.spec("R4.1.7")
 def test_no_more_run_at_once_than_are_allowed() -> None:
     running, most = 0, 0
 
@@ -45,7 +46,7 @@ def test_no_more_run_at_once_than_are_allowed() -> None:
     assert most == 3
 
 
-@pytest.mark.spec("P14", "S1.2.15")
+@pytest.mark.spec("P14", "S1.2.15", "R4.1.7")
 def test_results_come_in_the_order_of_the_calls_and_ends_as_they_happen() -> None:
     released = [asyncio.Event() for _ in range(4)]
     released[3].set()
@@ -64,7 +65,7 @@ def test_results_come_in_the_order_of_the_calls_and_ends_as_they_happen() -> Non
     assert [r.tool_call_id for r in end.tool_results] == ["c0", "c1", "c2", "c3"]  # type: ignore[attr-defined]
 
 
-@pytest.mark.spec("S1.2.15", "P14")
+@pytest.mark.spec("S1.2.15", "P14", "R4.1.7")
 def test_async_sync_failing_and_unknown_calls_share_one_message_in_call_order() -> None:
     async def later() -> str:
         await asyncio.sleep(0.005)

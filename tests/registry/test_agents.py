@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import sagents_nb as sa
@@ -126,6 +128,31 @@ def test_who_is_added_again_takes_the_place(agents: sa.AgentRegistry) -> None:
     assert [card.name for card in agents] == ["weather"]
 
 
+@pytest.mark.spec("R4.4.4")
+@pytest.mark.parametrize("avatar", ["", "🌦", "👩‍🔬", "🇳🇴", "👍🏽", "https://example.org/a.png"])
+def test_the_picture_of_an_agent_is_any_text(agents: sa.AgentRegistry, avatar: str) -> None:
+    agents.add(named("weather"), avatar=avatar)
+    assert agents.card("weather").avatar == avatar
+    with pytest.raises(sa.ConfigurationError, match="avatar"):
+        agents.add(named("weather"), avatar=7)
+
+
+@pytest.mark.spec("R4.1.10")
+@pytest.mark.parametrize("name", ["weather/oslo", "weather man", "vær", "a.b"])
+def test_the_tool_of_an_agent_of_any_name_is_legal_and_leads_to_it(
+    agents: sa.AgentRegistry, name: str
+) -> None:
+    card = agents.add(named(name))
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", card.tool_name)
+    call = sa.ToolCall("c1", card.tool_name, {"instructions": "Go."})
+    agents.add(agent_of("Sun.", name=name))
+    host = agent_of(call, "Good.", name="host", middleware=[sa.Delegation(agents)])
+    assert host.run("Go.").messages[2].tool_results[0].text == "Sun."
+    with pytest.raises(sa.ConfigurationError, match="would be called by one tool"):
+        agents.add(named(re.sub("[^a-zA-Z0-9_-]", "_", name)))
+
+
+@pytest.mark.spec("R4.1.10")
 def test_bad_input_changes_nothing(agents: sa.AgentRegistry) -> None:
     agents.add(named("weather man"))
     wrong = [

@@ -71,6 +71,7 @@ def test_late_subscribers_may_ask_for_what_was(caplog: pytest.LogCaptureFixture)
     assert later == early[-1:]
 
 
+@pytest.mark.spec("R4.1.11")
 def test_a_subscriber_that_raises_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
     session = session_of("one", "two")
     heard: list[Any] = []
