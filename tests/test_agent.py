@@ -242,7 +242,6 @@ def test_what_is_not_given_has_its_default_and_zero_is_none() -> None:
         lambda: agent_of(max_parallel_tools=0),
         lambda: sa.ToolSearch(limit=0),
         lambda: sa.Delegation(sa.AgentRegistry(), limit=0),
-        lambda: sa.SlidingWindow(turns=0),
     ):
         with pytest.raises(sa.ConfigurationError):
             made()
