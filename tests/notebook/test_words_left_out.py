@@ -32,7 +32,6 @@ FRAMES = {"sensors": SENSORS, "lakes": LAKES}
     ("question", "word"),
     [
         ("How many rows of {lakes} have both fish and ph missing?", "both"),
-        ("What fraction of the rows of {lakes} is both green and in the north?", "both"),
         ("What was the mean co2_ppm of the lab on weekdays in {sensors}?", "weekdays"),
         ("What was the daily maximum co2_ppm of the lab in {sensors}?", "daily"),
         ("What is the hourly minimum co2_ppm of the lab in {sensors}?", "hourly"),

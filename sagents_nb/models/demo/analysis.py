@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, EXTREMES, GROWTH, SORT, SUMMARY
+from .data_words import CHANGES, EXTREMES, GROWTH, SHARE, SORT, SUMMARY
 from .data_words import SHOW as SHOWS
 from .frames import (
     WHOLE,
@@ -101,6 +101,7 @@ _DATA = (
         "per summarise summarize describe top highest lowest largest smallest most least how which"
     )
     | (SORT - {"order"})
+    | SHARE
     | QUANTITIES
 )
 _ASKS_FOR = word_set("find compute calculate evaluate get")

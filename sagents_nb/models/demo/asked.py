@@ -435,7 +435,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
     if word == "weekdays" and before in ("on", "during", "only"):
         return False  # the days from Monday to Friday, and not each of the seven
     if word == "both":
-        return query.kind != "missing" and query.wants != "share" and not query.shares_rows
+        shares = query.wants == "share" or query.shares_rows
+        return query.kind != "missing" and (not shares or len(query.that) > 1)
     if word == "together":
         return not query.by
     if word in PERIODS and (word == "when" or word.endswith("ly") or before in _EVERY):

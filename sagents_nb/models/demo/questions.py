@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -42,7 +43,7 @@ from .data_words import (
 )
 from .frames import Frame
 from .history import listed
-from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
+from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
 from .reading import Reading, fit_of, parts_of
 from .words import QUANTITIES, adjective, word_set
 
@@ -57,6 +58,8 @@ _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _COPULAS = word_set("is are was were has have had")
+_JOINING = word_set("and but")
+_PREPOSITIONS = word_set("in from of with at on for by")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -598,10 +601,9 @@ class _Question(Asked):
         binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
         if numbers and not binary and self._counts_rows_of(numbers[0]):
             self.numbers = numbers = ()
-        if binary and values and self._says_what_are(binary[0]):
-            *said, that = self.where(values)
-            where = (*said, self.is_true(binary[0]))
-            return Query("aggregate", (), "mean", by, where, wants="share", that=(that,))
+        told = self._told()
+        if binary and (self.where(values) and told != [binary[0]]):
+            return self._share_of(told, (*self.where(values), self.is_true(binary[0])))
         if binary:
             where = self.where(values)
             if self.order and by:
@@ -642,16 +644,24 @@ class _Question(Asked):
             token.role = "part"
         return bool(counts)
 
-    def _share_of_rows(self) -> Query | None:
+    def _share_of_rows(self) -> Query | str | None:
         """The share of the rows that have a value: of those in each group, else of all."""
         said = self.where(self.values)
         subjects = [c for c in said if not c.part and c.operator != "in"]
         if not subjects or self.compared or self._tells_shares_of_all():
             return None
-        that = self._told_of_rows(subjects)
-        where = tuple(c for c in said if c != that)
+        return self._share_of(self._told(), said)
+
+    def _share_of(
+        self, told: Sequence[str | Condition], said: Sequence[Condition]
+    ) -> Query | str | None:
+        """The share of the rows for which some of the conditions hold, of those of the others."""
+        that = tuple(c for c in said if c in told or (c.column in told and c.operator == "=="))
+        where = tuple(c for c in said if c not in that)
+        if not that:
+            return "I cannot tell of which rows the share is meant"
+        wants: Wants = "first" if self.by and self.order else "share"
         if self.by:
-            wants: Wants = "first" if self.order else "share"
             return Query(
                 "aggregate",
                 (),
@@ -662,35 +672,83 @@ class _Question(Asked):
                 self.top,
                 wants,
                 word=self.superlative,
-                that=(that,),
+                that=that,
             )
-        if not self.values:
-            return Query("aggregate", (), "count", (), said)
-        if not where:
+        if where:
+            return Query("aggregate", (), "mean", (), where, wants=wants, that=that)
+        if len(that) == 1 and self.values:
             return None
-        return Query("aggregate", (), "mean", (), where, wants="share", that=(that,))
+        return Query("aggregate", (), "count", (), that)
 
-    def _told_of_rows(self, said: Sequence[Condition]) -> Condition:
-        """The condition that is told of rows: the first after "are", else the last value."""
-        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
-        for token in self.tokens[verbs[-1] :] if verbs else ():
-            if token.role not in ("value", "compared"):
-                continue
-            alike = token.role == "compared"
-            for condition in said:
-                same = alike or condition.value == token.value
-                if condition.column == token.columns[0] and same:
-                    return condition
-        *_, last = [c for c in said if any(c.value == t.value for t in self.values)] or said
-        return last
+    def _told(self) -> list[str | Condition]:
+        """What is told of rows: its conditions, and its columns of yes and no.
 
-    def _says_what_are(self, name: str) -> bool:
-        """Whether a value is told of those that say yes: "of the survivors were women"."""
-        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
-        roles = [t.role == "value" for t in self.tokens]
-        if not verbs or any(roles[: verbs[-1]]) or not any(roles[verbs[-1] :]):
-            return False
-        return any(name in token.columns for token in self.tokens[: verbs[-1]])
+        That is the first after "are", and what "and" puts with it: "are green and from Lapland".
+        Without such a verb it is a column of yes and no, which is named by its own verb, else the
+        last value, or the first of "women in first class"; none where that cannot be told.
+        """
+        places = [(i, found) for i in range(len(self.tokens)) if (found := self._tellable(i))]
+        verbs = [
+            i
+            for i, word in enumerate(self.reading.words)
+            if word in _COPULAS and i > 1 and self.reading.word(i - 1) not in _JOINING
+        ]
+        after = [i for i, _ in places if verbs and i > verbs[-1]]
+        binary = [i for i, found in places if isinstance(found[0], str)]
+        if not places:
+            return []
+        last, begin = places[-1][0], places[0][0]
+        if after or binary:
+            begin = after[0] if after else binary[0]
+        elif self._restricts(last) and self._restricts(begin) and not self._all_joined(places):
+            return []
+        elif not self._restricts(last) and not self._all_joined(places):
+            begin = last
+        told: list[str | Condition] = []
+        before = begin
+        for index, found in places:
+            if index == begin or (index > begin and self._puts_together(before, index)):
+                told += found
+                before = index
+            elif index > begin:
+                break
+        return told
+
+    def _tellable(self, index: int) -> list[str | Condition]:
+        """The conditions of a word, or the column of yes and no that it names."""
+        token = self.tokens[index]
+        if token.role == "column" and len(token.columns) == 1:
+            return [c for c in token.columns if self.frame.column(c).binary]
+        said, others = self.where(self.values), self.reading.conditions
+        match token.role:
+            case "value" | "excluded":
+                same = [c for c in said if c.column == token.columns[0]]
+                several = [c for c in same if c.operator == "in" and token.value in c.value]
+                return [*several, *(c for c in same if c.value == token.value)]
+            case "compared":
+                return [c for c in others if c.column in token.columns and c.operator != "!="]
+            case "year" | "date":
+                times = times_of(said, self.frame)
+                return [*times]
+        return []
+
+    def _puts_together(self, one: int, other: int) -> bool:
+        """Whether an "and" stands between two words."""
+        between = self.tokens[one + 1 : other]
+        return any(token.word in _JOINING and not token.role for token in between)
+
+    def _all_joined(self, places: Sequence[tuple[int, Any]]) -> bool:
+        return all(self._puts_together(a, b) for (a, _), (b, _) in pairwise(places))
+
+    def _restricts(self, index: int) -> bool:
+        """Whether a word says of which rows something is told: "in Lapland", "with state green"."""
+        start = index - 1
+        while start > 0 and self.tokens[start].role in ("condition", "column", "operator"):
+            start -= 1
+        while self.reading.word(start) in ("the", "a", "an"):
+            start -= 1
+        before = self.reading.word(start)
+        return before in _PREPOSITIONS and self.reading.word(start - 1) not in SHARE
 
     def _tells_shares_of_all(self) -> bool:
         """Whether "of each" asks which part of all the rows a group has, and not of its own."""

@@ -138,6 +138,12 @@ _LEAVING_OUT = re.compile(
     r"^\s*(?:except(?:ing)?|excluding|apart\s+from|besides|without|leaving\s+out|other\s+than)\b[^,]*$",
     re.IGNORECASE,
 )
+# "Of the lakes in Lapland, which is deepest", "For each lake, what is the mean depth".
+_RESTRICTING = re.compile(
+    r"^\s*(?:of|among(?:st)?|in|for|from|within|during|on|at|between|by|per|across|since|after|"
+    r"before|until)\b[^,]*$",
+    re.IGNORECASE,
+)
 _PLEASE = re.compile(
     r",?\s+(?:please|now|for me|and (?:return|report)(?: back)?"
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
@@ -276,7 +282,14 @@ def adjective(word: str) -> tuple[bool, list[str]] | None:
 
 
 def is_question(text: str) -> bool:
-    """Whether a clause asks something."""
+    """Whether a clause asks something.
+
+    >>> is_question("In 2020, how many lakes are there"), is_question("in 2020, show the lakes")
+    (True, False)
+    """
+    lead, comma, rest = text.partition(",")
+    if comma and (_LEAVING_OUT.match(lead) or _RESTRICTING.match(lead)):
+        text = rest
     first = (words(text) or [""])[0]
     return first in _QUESTION or (text.rstrip().endswith("?") and first not in VERBS)
 
@@ -332,20 +345,23 @@ def clauses(text: str) -> list[str]:
     parts: list[str] = []
     for sentence in re.split(r"(?<=[.!?])\s+|[\n;]+", hidden):
         sentence = sentence.strip()
-        begin = 0
+        begin, lead, prefix = 0, "", ""
         for separator in _SEPARATOR.finditer(sentence):
             following = words(_LEAD.sub("", sentence[separator.end() :]))[:2]
             asks = following[:1] and following[0] in ("which", "how", "what", "who")
             asks = asks or following in (["are", "there"], ["is", "there"])
             then = "then" in words(separator[0])
-            if _LEAVING_OUT.match(sentence[begin : separator.start()]):
+            before = sentence[begin : separator.start()]
+            if _LEAVING_OUT.match(before) or (_RESTRICTING.match(before) and not then):
+                lead = f"{before}, "
                 continue  # "Except for Oslo, which is largest": it is a part of what follows
-            if _LEAD.fullmatch(f"{sentence[begin : separator.start()]} "):
+            if _LEAD.fullmatch(f"{before} "):
                 begin = separator.end()  # "And then": the first word asks for nothing
             elif following and (then or following[0] in VERBS or asks):
-                parts.append(sentence[begin : separator.start()])
+                parts.append(prefix + before)
                 begin = separator.end()
-        parts.append(sentence[begin:])
+                prefix = lead if asks else ""  # "In 2020, how many are there and which is largest"
+        parts.append(prefix + sentence[begin:])
 
     def restore(part: str) -> str:
         while "\x00" in part:
