@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, EXTREMES, GROWTH, SHARE, SORT, SUMMARY
+from .data_words import CHANGES, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY
 from .data_words import SHOW as SHOWS
 from .frames import (
     WHOLE,
@@ -104,7 +104,11 @@ _DATA = (
     | SHARE
     | QUANTITIES
 )
-_ASKS_FOR = word_set("find compute calculate evaluate get")
+_ASKS_FOR = word_set("find compute calculate evaluate get give")
+# Nouns that ask for what is said of them: "share of women", "top 3 lakes by depth".
+_BEGINS = (
+    GROWTH | SORT | SHARE | RELATION | EXTREMES.keys() | word_set("top bottom number range missing")
+)
 _TICKED = re.compile(r"`[A-Za-z_]\w*`")
 _SEVERAL = re.compile(r"`[\w.]+`(?:(?:,\s*|\s+)(?:and\s+)?`[\w.]+`)+")
 _CUT = "there are more rows than I see, so that the file would lack some"
@@ -273,7 +277,7 @@ class Analysis:
             asks
             or verb in _ASKS_FOR
             or "than" in words(step)
-            or bool({*words(step)[:1]} & (GROWTH | SORT))
+            or bool({*words(step)[:1]} & _BEGINS)
         )
         asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):

@@ -18,6 +18,7 @@ from .data_words import (
     DISTINCT,
     DOWN,
     EACH,
+    EXTREMES,
     GROWTH,
     LATEST,
     LESS,
@@ -403,6 +404,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.top is not None or query.rank == ORDINALS.get(word)
     if word in STATISTICS:
         return _computes(query, STATISTICS[word])
+    if query.kind == "aggregate" and word in EXTREMES:
+        return query.statistic == EXTREMES[word]
     if query.kind == "aggregate" and word in DISTINCT:
         return query.statistic == "nunique" or bool(query.by)
     if query.kind == "aggregate" and word in SHARE:

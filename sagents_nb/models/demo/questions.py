@@ -22,6 +22,7 @@ from .data_words import (
     COUNT,
     DISTINCT,
     ENDS,
+    EXTREMES,
     FILLERS,
     GROWTH,
     LATEST,
@@ -59,6 +60,7 @@ _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _COPULAS = word_set("is are was were has have had")
 _JOINING = word_set("and but")
+_RANKED = word_set("rank ranked ranking")
 _PREPOSITIONS = word_set("in from of with at on for by")
 _WHICH = word_set("which what who whose when where top bottom")
 
@@ -178,8 +180,8 @@ class _Question(Asked):
             date = self.frame.date.name if self.frame.date else ""
             return Query("range", (next(iter(self.named), date),), where=where)
         sorts = {word for word in SORT if not self.reading.names_rows(word)}
-        if says(sorts) and not self.by and len(self.named) == 1:
-            return self._sorted(where)
+        if says(sorts) and (sorted_by := self._sorted(where)):
+            return sorted_by
         if says(COUNT):
             return self._count(where)
         return self._computed(where)
@@ -251,7 +253,8 @@ class _Question(Asked):
         """The column of the things that it asks of, where the query takes each row by itself."""
         counts = not query.measures and query.statistic in ("count", "mean")
         averages = query.measures and query.statistic in ("mean", "median")
-        if query.kind not in ("aggregate", "plot") or not (counts or averages):
+        rows = query.kind == "rows" and query.measures
+        if not rows and (query.kind not in ("aggregate", "plot") or not (counts or averages)):
             return ""
         things = self.reading.things
         told = {key.column for key in query.by} | {c.column for c in query.conditions}
@@ -343,15 +346,55 @@ class _Question(Asked):
             return Query("aggregate", self.named[:1], "nunique", where=where)
         return Query("values", self.named[:1], where=where)
 
-    def _sorted(self, where: tuple[Condition, ...]) -> Query:
-        order: Order = self.order or "ascending"
+    def _sorted(self, where: tuple[Condition, ...]) -> Query | str | None:
+        """Rows in the order of a column, or the things that several rows are of; None of neither.
+
+        What is ranked begins with the most, and what is sorted with the least.
+        """
+        things = self._sorted_things()
+        begins = self.reading.word(0) in SORT and not self.reading.says(COUNT)
+        said = (*(key.column for key in self.by if begins), *self.named)
+        measures = tuple(c for c in said if c not in {key.column for key in things})
+        if begins and len(measures) > 1:
+            return "I sort by one column at a time"
+        if len(measures) != 1 or (set(self.by) - set(things) and not begins):
+            return None
+        extreme = EXTREMES.get(self.superlative)
+        order: Order = (not extreme and self.order) or order_of(self.reading.says(_RANKED))
         down = word_set("descending decreasing desc")
         for token in self.tokens:
             if token.word in down | word_set("ascending increasing asc"):
                 token.role = "order"
                 order = order_of(token.word in down)
-        count = self.top or self.last_number() or 10
-        return Query("rows", self.named, where=where, order=order, top=count)
+        several = [k for k in things if k.period or not self.frame.is_key(k.column)]
+        count = self.top or self.last_number()
+        if not several:
+            return Query("rows", measures, where=where, order=order, top=count or 10)
+        if not self.is_measure(measures[0]):
+            return f"`{measures[0]}` holds no numbers"
+        statistic = extreme or self.statistic or self.default(measures)
+        return Query("aggregate", measures, statistic, (several[0],), where, order, count)
+
+    def _sorted_things(self) -> tuple[Key, ...]:
+        """What is to be put in order, as a key: "rank the lakes by depth", "the years by rain"."""
+        start = self.reading.words.index("by") if self.reading.says({"by"}) else len(self.tokens)
+        said = self.tokens[:start]
+        for index, token in enumerate(said):
+            ticked = token.text.startswith("`")
+            # "Sort orders by revenue" may mean the frame of that name.
+            bare = token.role == "frame" and self.reading.word(index - 1) in SORT - _RANKED
+            if ticked or bare or not token.word.endswith("s"):
+                continue
+            if thing := self.reading.thing(index):
+                return (Key(thing),)
+            if token.role == "column" and not self.frame.column(token.columns[0]).numeric:
+                return (Key(token.columns[0]),)
+            if token.role == "" and token.word in PERIODS and not self.reading.names_rows(token.word):
+                period = PERIODS[token.word]
+                if period == "year" and self.year:
+                    return (Key(self.year),)
+                return (Key(self.frame.date.name, period),) if self.frame.date else ()
+        return ()
 
     def _plotted(self) -> Query | str:
         frame, numbers, by = self.frame, self.numbers, self.by
@@ -973,7 +1016,7 @@ class _Question(Asked):
         labels = [c for c in self.named if not frame.column(c).numeric]
         labels = [c for c in labels if c not in held and c not in measures]
         if not by:
-            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1]
+            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or self._ranked()
         if not measures:
             known = adjective(word.split()[-1])
             common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
@@ -1014,6 +1057,14 @@ class _Question(Asked):
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _ranked(self) -> tuple[Key, ...]:
+        """The things of which some are the first: "the three deepest lakes", "which is deepest"."""
+        things = self.reading.things
+        places = [i for i, token in enumerate(self.tokens) if token.role == "superlative"]
+        after = [self.reading.thing(i + 1) for i in places]
+        which = self.reading.says({"which"}) and "is" in self.reading.words
+        return (Key(things),) if things and (things in after or which) else ()
 
     def _ranks_rows(self) -> bool:
         """Whether rows are asked for: so many of them, or "the warmest sample"."""

@@ -261,15 +261,19 @@ class Reading:
     @property
     def things(self) -> str:
         """The column of the things that are named and not counted, though rows are of them."""
-        for index, token in enumerate(self.tokens):
-            named = token.role == "frame" and not token.text.startswith("`")
-            named = named or (not token.role and token.word not in FILLERS)
-            if not named or self.word(index - 1) in ("in", "from"):
-                continue
-            found = thing_of(token.word, self.frame) or unsure_thing_of(token.word, self.frame)
-            if found:
+        for index in range(len(self.tokens)):
+            if self.word(index - 1) not in ("in", "from") and (found := self.thing(index)):
                 return found
         return ""
+
+    def thing(self, index: int) -> str:
+        """The column of the things that a word names, of which several rows are; "" without."""
+        token = self.tokens[index] if 0 <= index < len(self.tokens) else None
+        if token is None or token.text.startswith("`"):
+            return ""
+        if token.role != "frame" and (token.role or token.word in FILLERS):
+            return ""
+        return thing_of(token.word, self.frame) or unsure_thing_of(token.word, self.frame)
 
     def _mark_steps(self) -> dict[int, Period]:
         """Where it says "from year to year" or "year over year": one time, and no two columns."""
