@@ -363,6 +363,7 @@ def order_of(descending: bool) -> Order:
 _COLUMNS = word_set("column columns variable variables field fields feature features")
 _EACH = word_set("per each every")
 _EVERY = word_set("per each every by across within")
+_FEW = word_set("some one once few in two")
 _EXTREMES = word_set("maximum minimum max min")
 
 
@@ -435,6 +436,10 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.kind in ("plot", "change") or query.wants == "growth" or dated
     if before in _EACH and reading.names_rows(word):
         return query.kind == "rows" or query.statistic in ("mean", "median", "min", "max")
+    if word in PERIODS and before in ("all", "some") and query.kind in ("values", "rows"):
+        return False  # the lakes that were measured in all of the years
+    if word == "only" and query.kind == "values" and reading.word(index + 1) in _FEW:
+        return False
     if word == "weekdays" and before in ("on", "during", "only"):
         return False  # the days from Monday to Friday, and not each of the seven
     if word == "both":

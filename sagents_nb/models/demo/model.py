@@ -218,7 +218,7 @@ class Plan:
     def _steps(self) -> list[str]:
         steps: list[str] = []
         parts = [part for clause in clauses(self.talk.task) for part in self.chooser.apart(clause)]
-        for clause in self.analysis.steps(parts):
+        for clause in self.analysis.steps(self.chooser.joined(parts)):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             returns = _RETURN.match(clause) and not any(
                 offer.is_meant_by(words(clause)[0]) for offer in self.chooser.offers

@@ -60,6 +60,9 @@ _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _COPULAS = word_set("is are was were has have had")
 _JOINING = word_set("and but")
+_CELLS = word_set(
+    "value values row rows column columns cell cells entry entries record records data"
+)
 _RANKED = word_set("rank ranked ranking")
 _PREPOSITIONS = word_set("in from of with at on for by")
 _WHICH = word_set("which what who whose when where top bottom")
@@ -143,6 +146,8 @@ class _Question(Asked):
         if says({"gaps"}) and frame_date and (dated or says(in_time)):
             return "I find missing values, and no gaps in time"
         if without or says(MISSING):
+            if self._asks_for_absent():
+                return "I find values that are missing, and no rows that are not there"
             if self.counted and set(self.named) - {self.counted}:
                 return f"I tell how many rows lack a value, and not how many `{self.counted}` do"
             columns = self.named or tuple(c.name for c in self.frame.columns)
@@ -289,6 +294,22 @@ class _Question(Asked):
         if self.reading.says(SHARE):
             return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
         return Query("aggregate", (), "count", self.by, where, "descending", that=that)
+
+    def _asks_for_absent(self) -> bool:
+        """Whether rows are meant that are not there: "which lakes are missing in some year"."""
+        if self.reading.says(_CELLS):
+            return False
+        if self.reading.says({"combination", "combinations", "pair", "pairs"}):
+            return True
+        named = {*self.named, *(key.column for key in self.by)}
+        times = {self.year, self.frame.date.name if self.frame.date else ""}
+        things = {self.counted, self.reading.things, *self.reading.identities} - {""}
+        others = [self.frame.column(name) for name in named - times - things]
+        if any(column.missing or self.is_measure(column.name) for column in others):
+            return False
+        periods = any(token.word in PERIODS and not token.role for token in self.tokens)
+        whole = any(not self.frame.column(name).missing for name in named & times)
+        return bool(things or periods or whole)
 
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""

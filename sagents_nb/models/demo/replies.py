@@ -704,7 +704,8 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     share = f" ({_percent(count / frame.size)})" if frame.size and not where else ""
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`{share}."
+        rows = _many(count, "row") if where else _of_all(count, frame)
+        return f"{rows}{where} {has} no value of `{query.measures[0]}`{share}."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
         return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"

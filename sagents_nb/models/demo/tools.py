@@ -73,6 +73,11 @@ class Parameter:
             kind = next((k for k in kind if k != "null"), "string")
         return str(kind)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it takes a number of any size, and none of a few choices."""
+        return self.type in ("integer", "number") and not self.choices
+
     def called(self, *names: str) -> bool:
         """Whether its name holds one of these words."""
         return any(word in names for word in self.words)
