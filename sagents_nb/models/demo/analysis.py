@@ -31,7 +31,7 @@ from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import ABLE, names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
-from .tools import TOOLS, Offer, best
+from .tools import TOOLS, Offer, best, of_other_files
 from .words import (
     ACTS,
     DELEGATES,
@@ -295,6 +295,8 @@ class Analysis:
         where there are lakes in a frame. Where frames were not looked at, such a question waits.
         """
         found = best(self._others, step)
+        if self._seen and self._says_data(step):
+            found = [offer for offer in found if not of_other_files(offer, step)]
         if not found or found[0].is_said_in(step):
             return found
         verb = groups([stem(first_verb(step))])
@@ -306,7 +308,7 @@ class Analysis:
         known = frozenset().union(*map(words_of, self._seen))
         first, *rest = re.split(r"(?<=\w)\b", step, maxsplit=1)
         bare = re.sub(r"[A-Za-z]+", lambda m: " " if stem(m[0]) in known else m[0], "".join(rest))
-        return best(self._others, first + bare)
+        return [offer for offer in best(self._others, first + bare) if offer in found]
 
     def _says_data(self, step: str) -> bool:
         """Whether a step has a word that is said of data, whichever there is."""

@@ -69,6 +69,13 @@ _OF = re.compile(
 _PROPER = re.compile(
     r"\b(?:in|for|of|to|at|from|about|on|near|with)\s+((?:[A-Z][\w-]*)(?:\s+[A-Z][\w-]*)*)"
 )
+_QUOTES = re.compile(r"[`“”\"]")
+# "What does /a.md say", "let me see /a.md".
+_LOOKS = re.compile(
+    r"^(?:let\s+me\s+)?(?:show|display|print|see|look|view|head|preview|open|peek)\b|"
+    r"^what(?:'s|’s|\s+is|\s+does|\s+do|\s+are)?\b.*\b(?:in|inside|says?|contains?|contents?|of)\b",
+    re.IGNORECASE,
+)
 _NUMBER_WORD = re.compile(
     rf"\b(?:an?\s+)?({'|'.join([*NUMBERS, 'dozen'])})\b|"
     r"(?<!which )(?<!that )(?<!this )(?<!the )(?<!any )(?<!no )\bone(?=\s+[a-z])",
@@ -142,6 +149,9 @@ class Chooser:
 
     def apart(self, clause: str) -> list[str]:
         """A clause as one for each verb that only a tool knows: "ship the lamp and pack it"."""
+        paths = list(dict.fromkeys(PATH.findall(clause)))
+        if len(paths) > 1 and _LOOKS.match(clause) and not words(PATH.sub(" ", clause))[4:]:
+            return [f"read {path}" for path in paths]  # "show me /a.md and /b.md"
         bare = QUOTED.sub(lambda match: "_" * len(match[0]), clause)
         found, begin = [], 0
         for match in _AND_DOES.finditer(bare):
@@ -241,6 +251,9 @@ class Chooser:
         noun = path or {"report", "file", "summary", "notes"} & set(words(step))
         if noun and not quoted(step) and _REWRITE.match(step):
             return f"write {step}", True
+        if PATH.search(step) and _LOOKS.match(step):
+            bare = all(PATH.fullmatch(text) for text in quoted(step))
+            return f"read {_QUOTES.sub('', step) if bare else step}", False
         documents = first_verb(step) in ("summarise", "summarize", "document", "report")
         if path and documents and _INTO.search(unquoted(step)[: path.start()]):
             return f"write {step}", False

@@ -18,6 +18,11 @@ ARITHMETIC = re.compile(
     r"(?<![\d.])\({0,9}\d[\d\s.()]{0,40}"
     r"(?:(?:\*\*|//|[-+*/%])\s{0,9}\({0,9}\d[\d.]{0,30}[\s)]{0,9}){1,50}"
 )
+# One that nobody closed goes to the end, as in Markdown.
+_FENCED = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?P<inside>.*?))??(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -149,6 +154,7 @@ _PLEASE = re.compile(
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"(?:^|(?<=\s))(\d{1,2})[.)]\s+(?=[A-Za-z])")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _PLAN = re.compile(
     r"^(?:(?:make|write|create|prepare|draw up|start with|use|keep)\s+)?(?:me\s+)?"
@@ -188,6 +194,16 @@ _TALK = re.compile(
 STOP = re.compile(
     r"^(?:stop|never ?mind|cancel(?: that| it| the rest)?|forget it)\b", re.IGNORECASE
 )
+
+
+def fenced_apart(text: str) -> tuple[str, list[str]]:
+    """A prompt without its fenced blocks, and what stands in these.
+
+    >>> fenced_apart("Run this:\\n```python\\ndelete x\\n```\\nand count")
+    ('Run this:\\n\\nand count', ['delete x'])
+    """
+    found = [(match["inside"] or "").removesuffix("\n") for match in _FENCED.finditer(text)]
+    return _FENCED.sub("", text), found
 
 
 @lru_cache(maxsize=4096)
@@ -294,6 +310,16 @@ def is_question(text: str) -> bool:
     return first in _QUESTION or (text.rstrip().endswith("?") and first not in VERBS)
 
 
+def after_plan(text: str) -> str:
+    """What stands behind the words that only ask for a plan, where it is said with them.
+
+    >>> after_plan("Make a to-do list: load the data"), after_plan("Plan a trip")
+    ('load the data', 'Plan a trip')
+    """
+    plan, colon, rest = text.partition(":")
+    return rest.strip() if colon and rest.strip() and is_plan(plan) else text
+
+
 def is_plan(text: str) -> bool:
     """Whether a clause only asks for a plan."""
     return bool(_PLAN.match(_LEAD.sub("", text.strip())))
@@ -335,6 +361,8 @@ def clauses(text: str) -> list[str]:
     """
     kept: list[str] = []
     text = text.replace("\x00", " ")  # it marks what is hidden below
+    if [int(n) for n in _NUMBERED.findall(text)][:2] == [1, 2]:
+        text = _NUMBERED.sub("\n", text)  # "1. count the rows 2. write a summary"
 
     def hide(match: re.Match[str]) -> str:
         kept.append(match[0])
