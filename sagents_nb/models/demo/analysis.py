@@ -260,7 +260,7 @@ class Analysis:
             return False
         names = {*self._frames, *(frame.name for frame in self._seen)}
         if any(names_frame(step, name) for name in names):
-            return True
+            return not self._is_rather_of_tool(step)
         asks_all = self._says_data(step) or verb in SUMMARY | SHOWS
         if self._unseen and asks_all and _TICKED.search(step) and INSPECT in self.offers:
             return True  # a frame that no description tells of, as where a sub-agent works
@@ -287,6 +287,17 @@ class Analysis:
             named = any(c.name in said for c in self._frames[name].columns if "_" in c.name)
             return self._says_data(step) or (named and not others)
         return bool(asks and self._says_data(step)) and INSPECT in self.offers and not self._looked
+
+    def _is_rather_of_tool(self, step: str) -> bool:
+        """Whether a tool has the name of a frame that cannot answer: "orders of Anna"."""
+        frames = [frame for frame in self._seen if names_frame(step, frame.name)]
+        if any(f"`{frame.name}`" in step or not frame.columns for frame in frames):
+            return False
+        named = [offer for offer in best(self._others, step) if offer.is_named_in(step)]
+        return bool(frames and named) and not any(self._asked_of(step, f) for f in frames)
+
+    def _asked_of(self, step: str, frame: Frame) -> bool:
+        return not isinstance(self.query(step, frame), str)
 
     def _own(self, step: str) -> list[Offer]:
         """The tools beside those of the notebook that a step names.

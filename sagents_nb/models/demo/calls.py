@@ -247,6 +247,8 @@ class Chooser:
 
     def _as_written(self, step: str) -> tuple[str, bool]:
         """The step in words that name its tool, and whether a file is to be replaced."""
+        for offer in self.offers:
+            step = step.replace(f"`{offer.name}`", offer.name)
         path = PATH.search(unquoted(step))
         noun = path or {"report", "file", "summary", "notes"} & set(words(step))
         if noun and not quoted(step) and _REWRITE.match(step):
@@ -701,7 +703,7 @@ class Filler:
         own = self._own(p)
         rest = [w for w in re.findall(r"[\w-]+", self.bare) if stem(w) not in own]
         rest = [w for w in rest if w.lower() not in _VAGUE and not groups([stem(w)]) and len(w) > 2]
-        rest = [w for w in rest if stem(w) in stems(w)]
+        rest = [w for w in rest if stem(w) in stems(w) and not superlative(w)]
         return rest[-1] if rest else None
 
     def _own(self, p: Parameter) -> set[str]:

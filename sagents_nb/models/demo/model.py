@@ -30,7 +30,7 @@ from ...text import logger_of, whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .analysis import INSPECT, Analysis
+from .analysis import INSPECT, SHOW, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .documents import (
     FORMATS,
@@ -281,8 +281,11 @@ class Plan:
         return bool(tools) and (not fitting or fitting[0].name in tools)
 
     def _is_of_frames(self, step: str, steps: Sequence[str]) -> bool:
-        if step in self.sources or not self.analysis.takes(step):
+        if step in self.sources:
             return False
+        if not self.analysis.takes(step):
+            call = self.chooser.first(step) if self.analysis.available else ""
+            return not isinstance(call, str) and call[0] in (SHOW, "plot")
         before = steps[steps.index(step) - 1] if steps.index(step) else ""
         reads = bool(folder_of(before) or (PATH.search(before) and before not in self.sources))
         # "Open the files in /notes and summarise them": that is about what is read.
