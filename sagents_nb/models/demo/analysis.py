@@ -29,7 +29,7 @@ from .frames import (
 )
 from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
-from .questions import ABLE, names_frame, read, statistic_of
+from .questions import names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
 from .tools import TOOLS, Offer, best, of_other_files
 from .words import (
@@ -274,10 +274,7 @@ class Analysis:
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
         asks = (
-            asks
-            or verb in _ASKS_FOR
-            or "than" in words(step)
-            or bool({*words(step)[:1]} & _BEGINS)
+            asks or verb in _ASKS_FOR or "than" in words(step) or bool({*words(step)[:1]} & _BEGINS)
         )
         asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
@@ -618,4 +615,4 @@ def _failed(fact: Fact) -> str:
 
 
 def _unable(step: str, reason: str) -> str:
-    return f"I cannot answer “{as_asked(step.rstrip('?'))}”, as {reason}; offline, {ABLE}."
+    return f"I cannot answer “{as_asked(step.rstrip('?'))}”, as {reason}."

@@ -84,8 +84,8 @@ _NUMBER_WORD = re.compile(
 # "The 3 species" says how many there are, and asks for no number of them.
 _COUNTED = re.compile(r"\b(?:the|all|these|those|both|my|our)\s+(-?\d+(?:\.\d+)?)\b", re.IGNORECASE)
 _GIVES = re.compile(r"([A-Za-z]+)\s*(?:=|:|of|is)?\s*-?\d+(?:\.\d+)?", re.IGNORECASE)
-_AMOUNTS = tuple(
-    "count number num quantity qty amount limit n k top times max units pieces copies items".split()
+_AMOUNTS = word_set(
+    "count number num quantity qty amount limit n k top times max units pieces copies items"
 )
 # What a verb is about, up to whom or where it is for.
 _OBJECT = re.compile(
@@ -711,7 +711,7 @@ class Filler:
         return self.offer.name_stems | {stem(word) for word in p.words}
 
     def _object(self, p: Parameter) -> str | None:
-        """What a verb that only this tool knows is about: "green bottles" of "order ... for Anna"."""
+        """What a verb that only this tool knows is about: "cups" of "order cups for Anna"."""
         verb = own_verb(self.bare)
         if not verb or not self.offer.is_meant_by(verb) or p.called(*_WHOM):
             return None

@@ -30,7 +30,7 @@ from ...text import logger_of, whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .analysis import INSPECT, SHOW, Analysis
+from .analysis import INSPECT, RUN, SHOW, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .documents import (
     FORMATS,
@@ -59,7 +59,7 @@ from .history import (
     rejection,
     report,
 )
-from .mending import FailedCell, failed_cell, mended, names_in
+from .mending import FailedCell, code_for_files, failed_cell, mended, names_in
 from .questions import ABLE
 from .tools import TOOLS, Offer, best, conforms
 from .words import (
@@ -192,10 +192,12 @@ def decide(request: ModelRequest) -> NextTurn:
 
 def _mending(cell: FailedCell, talk: Talk, tools: Sequence[str]) -> NextTurn:
     """The next turn about a cell that failed: it asks which names there are, once."""
-    looked = [done.fact("") for done in talk.done if done.call.name == INSPECT]
-    if cell.wrong and INSPECT in tools and not looked:
-        names = {} if cell.kind == "NameError" else {"names": names_in(cell)}
-        return NextTurn(calls=((INSPECT, names),), number=talk.turn)
+    looked = [done.fact("") for done in talk.done if done.call.name in (INSPECT, RUN)]
+    names = {} if cell.kind == "NameError" else {"names": names_in(cell)}
+    code = code_for_files(cell)
+    look: Call = (RUN, {"code": code}) if code else (INSPECT, names)
+    if cell.wrong and cell.kind != "ModuleNotFoundError" and look[0] in tools and not looked:
+        return NextTurn(calls=(look,), number=talk.turn)
     return NextTurn(text=mended(cell, looked), number=talk.turn)
 
 
@@ -225,8 +227,8 @@ class Plan:
 
     def _steps(self) -> list[str]:
         steps: list[str] = []
-        told = map(after_plan, clauses(self.talk.task))
-        parts = [part for clause in told for part in self.chooser.apart(clause)]
+        asked = map(after_plan, clauses(self.talk.task))
+        parts = [part for clause in asked for part in self.chooser.apart(clause)]
         for clause in self.analysis.steps(self.chooser.joined(parts)):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             returns = _RETURN.match(clause) and not any(
@@ -548,9 +550,14 @@ def answer(plan: Plan) -> str:
     said += plan.refused
     unable = {i: why for i, why in plan.unable.items() if plan.steps[i] not in plan.of_frames}
     for index, reason in unable.items():
-        said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?'))}”: {reason}.")
-    if unable:
-        said.append(f"Offline, {ABLE}." if plan.analysis.available else _tools(plan))
+        said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?:'))}”: {reason}.")
+    ran = {s: plan.facts_of(s) for s in plan.steps if s in plan.of_frames}
+    ran = {s: facts for s, facts in ran.items() if all(f.status == "ok" for f in facts)}
+    refused = any(plan.analysis.unanswered(s, facts) for s, facts in ran.items())
+    if unable and not plan.analysis.available:
+        said.append(_tools(plan))
+    elif (unable or refused) and not any(ABLE in text for text in plan.talk.told):
+        said.append(f"Offline, {ABLE}.")  # once in a conversation
     if plan.left_out:
         left = "; ".join(map(as_asked, plan.left_out))
         said.append(f"I stopped after {len(plan.steps)} steps. Left: {left}.")

@@ -410,7 +410,8 @@ class _Question(Asked):
                 return (Key(thing),)
             if token.role == "column" and not self.frame.column(token.columns[0]).numeric:
                 return (Key(token.columns[0]),)
-            if token.role == "" and token.word in PERIODS and not self.reading.names_rows(token.word):
+            times = token.role == "" and token.word in PERIODS
+            if times and not self.reading.names_rows(token.word):
                 period = PERIODS[token.word]
                 if period == "year" and self.year:
                     return (Key(self.year),)
@@ -666,8 +667,9 @@ class _Question(Asked):
         if numbers and not binary and self._counts_rows_of(numbers[0]):
             self.numbers = numbers = ()
         told = self._told()
-        if binary and (self.where(values) and told != [binary[0]]):
-            return self._share_of(told, (*self.where(values), self.is_true(binary[0])))
+        if binary and self.where(values) and told != [binary[0]]:
+            said = (*self.where(values), self.is_true(binary[0]))
+            return self._share_of(told, said) or Query("aggregate", (), "count", (), said)
         if binary:
             where = self.where(values)
             if self.order and by:

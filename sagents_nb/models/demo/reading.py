@@ -358,6 +358,8 @@ class Reading:
             return 0  # "how many runs" counts the rows that a column numbers
         if len(words) == 1 and _is_done(column, words[0]):
             return 0  # samples are rows, of which a column says when they were sampled
+        if len(words) == 1 and self._begins_only(column, words[0]):
+            return 12
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -371,6 +373,13 @@ class Reading:
             scores.append(fit)
             left.remove(part)
         return 20 * (not left) + 4 * min(scores)
+
+    def _begins_only(self, column: Column, word: str) -> bool:
+        """Whether a word of letters and digits begins that name only: "co2" of co2_ppm."""
+        if word.isalpha() or word.isdigit():
+            return False
+        begins = re.compile(rf"{re.escape(word)}[\W_]", re.IGNORECASE)
+        return [c for c in self.frame.columns if begins.match(c.name)] == [column]
 
     def _mark_values(self) -> None:
         for length in (3, 2, 1):

@@ -20,7 +20,8 @@ ARITHMETIC = re.compile(
 )
 # One that nobody closed goes to the end, as in Markdown.
 _FENCED = re.compile(
-    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?P<inside>.*?))??(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?P<inside>.*?))??"
+    r"(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 WORD = re.compile(r"[A-Za-z]+")
@@ -197,10 +198,10 @@ STOP = re.compile(
 
 
 def fenced_apart(text: str) -> tuple[str, list[str]]:
-    """A prompt without its fenced blocks, and what stands in these.
+    r"""A prompt without its fenced blocks, and what stands in these.
 
-    >>> fenced_apart("Run this:\\n```python\\ndelete x\\n```\\nand count")
-    ('Run this:\\n\\nand count', ['delete x'])
+    >>> fenced_apart("Run this:\n```python\ndelete x\n```\nand count")
+    ('Run this:\n\nand count', ['delete x'])
     """
     found = [(match["inside"] or "").removesuffix("\n") for match in _FENCED.finditer(text)]
     return _FENCED.sub("", text), found
