@@ -11,7 +11,7 @@ from typing import Any
 from .data_words import NUMBERS
 from .documents import literal
 from .history import GROUPS, Fact, Talk, columns_of, path_of
-from .tools import Offer, Parameter, best, conforms
+from .tools import TOOLS, Offer, Parameter, best, conforms
 from .words import (
     ACTS,
     ARITHMETIC,
@@ -84,6 +84,7 @@ _NUMBER_WORD = re.compile(
 # "The 3 species" says how many there are, and asks for no number of them.
 _COUNTED = re.compile(r"\b(?:the|all|these|those|both|my|our)\s+(-?\d+(?:\.\d+)?)\b", re.IGNORECASE)
 _GIVES = re.compile(r"([A-Za-z]+)\s*(?:=|:|of|is)?\s*-?\d+(?:\.\d+)?", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _AMOUNTS = word_set(
     "count number num quantity qty amount limit n k top times max units pieces copies items"
 )
@@ -462,7 +463,7 @@ class Filler:
                 missing.append(p.name)
         if missing:
             return f"`{offer.name}` needs {_listed(missing)}, which I cannot tell"
-        if left := self._place_numbers(arguments):
+        if left := self._place_numbers(arguments) or self._unplaced_name(arguments):
             return f"I cannot tell what “{left}” is for `{offer.name}`"
         arguments = {p.name: arguments[p.name] for p in offer.parameters if p.name in arguments}
         if not conforms(arguments, offer.schema, offer.schema):
@@ -479,7 +480,10 @@ class Filler:
         used |= {float(v) for v in arguments.values() if isinstance(v, int | float)}
         left = [n for n in NUMBER.findall(self.counts) if float(n) not in used]
         places = [p for p in self.offer.parameters if p.is_number and p.name not in arguments]
-        places = [p for p in places if p.called(*_AMOUNTS)]
+        years = all(_YEAR.fullmatch(number) for number in left)
+        places = [p for p in places if p.called("year") and years] or [
+            p for p in places if p.called(*_AMOUNTS)
+        ]
         if len(left) == len(places) == 1:
             value = _as(places[0], left[0])
             if value is not None and conforms(value, places[0].schema, self.offer.schema):
@@ -487,6 +491,19 @@ class Filler:
                 return ""
         left = [n for n in left if n not in {"1", *_COUNTED.findall(self.counts)}]
         return left[0] if left and not self.offer.groups & _OF_TEXTS else ""
+
+    def _unplaced_name(self, arguments: Mapping[str, Any]) -> str:
+        """A name behind a preposition that no argument holds, "" if there is none."""
+        if self.offer.name in TOOLS or self.offer.groups & _OF_TEXTS:
+            return ""
+        held = json.dumps(list(arguments.values()), ensure_ascii=False, default=str).casefold()
+        names = (match[1] for match in _PROPER.finditer(self.bare))
+        return next((n for n in names if n.casefold() not in held and not self._is_own(n)), "")
+
+    def _is_own(self, name: str) -> bool:
+        """Whether words only name the tool and what it takes: "in the Weather tool"."""
+        taken = {stem(word) for p in self.offer.parameters for word in p.words}
+        return stems(name) <= self.offer.name_stems | taken | {"tool"}
 
     def _labelled(self, p: Parameter) -> str | None:
         """What is quoted right behind the name of a parameter: the note "fragile"."""
