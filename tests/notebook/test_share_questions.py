@@ -39,6 +39,10 @@ PATIENTS = pd.DataFrame(
         ("What fraction of rows is green and deeper than 20 m?", "2 of 8 rows"),
         ("What percentage of rows are clear and in Savo and from 2020?", "1 of 8 rows"),
         ("What fraction of rows in 2020 is green and from Lapland?", "2020, 50.0 % are those with"),
+        ("What share of {lakes} is Inari or Kemi?", "4 of 8 rows with `lake` Inari or Kemi"),
+        ("What share of {lakes} is Inari or Kemi and green?", "2 of 8 rows"),
+        ("What share of {lakes} in 2020 is Inari or Kemi?", "2020, 50.0 % are those with `lake`"),
+        ("What percentage of {lakes} is green or in Savo?", "I cannot tell what “or” asks for"),
         ("What percentage of rows in Lapland are green?", "Lapland, 66.7 % are those with `state`"),
         ("Of the rows from Lapland, what fraction is green?", "Lapland, 66.7 % are those with"),
         ("What share of the green rows is from Lapland?", "green, 100.0 % are those with `region`"),
@@ -74,6 +78,8 @@ def test_a_column_of_yes_and_no_is_told_as_values_are(question: str, said: str) 
         ("In 2020, which lake was deepest?", "The deepest `lake` with `year` 2020 is Inari"),
         ("For each region, what is the mean depth?", "Average `depth_m` by `region`"),
         ("In Savo, how many rows are there and what is the mean depth?", "Savo is 85"),
+        ("In one sentence, which lake is deepest?", "The deepest `lake` is Inari"),
+        ("By the way, how many rows are there?", "`lakes` has 8 rows"),
     ],
 )
 def test_what_a_question_begins_with_is_a_part_of_it(question: str, said: str) -> None:

@@ -533,7 +533,8 @@ class Analysis:
         query = self.query(step, frame) if frame else ""
         if isinstance(query, Query) and query.kind in ("show", "summary"):
             return f"Report on {name}"
-        text = re.sub(r"\s*\b(?:in|of|from|for)?\s*`[\w.]+`\s*", " ", step).strip(" :?.")
+        named = r"\s*\b(?:in|of|from|for)?\s*`[\w.]+`\s*"
+        text = re.sub(named, " ", step, flags=re.IGNORECASE).strip(" ,:?.")
         return f"{text[:1].upper()}{text[1:]}"
 
 

@@ -713,7 +713,8 @@ class _Question(Asked):
     def _share_of_rows(self) -> Query | str | None:
         """The share of the rows that have a value: of those in each group, else of all."""
         said = self.where(self.values)
-        subjects = [c for c in said if not c.part and c.operator != "in"]
+        either = self.reading.says({"or"})
+        subjects = [c for c in said if not c.part and (c.operator != "in" or either)]
         if not subjects or self.compared or self._tells_shares_of_all():
             return None
         return self._share_of(self._told(), said)
@@ -742,7 +743,7 @@ class _Question(Asked):
             )
         if where:
             return Query("aggregate", (), "mean", (), where, wants=wants, that=that)
-        if len(that) == 1 and self.values:
+        if len(that) == 1 and self.values and that[0].operator != "in":
             return None
         return Query("aggregate", (), "count", (), that)
 
@@ -773,7 +774,8 @@ class _Question(Asked):
         told: list[str | Condition] = []
         before = begin
         for index, found in places:
-            if index == begin or (index > begin and self._puts_together(before, index)):
+            again = index > begin and found[0] in told  # "lamps or chairs" is one condition
+            if index == begin or again or (index > begin and self._puts_together(before, index)):
                 told += found
                 before = index
             elif index > begin:

@@ -129,8 +129,14 @@ _SEPARATOR = re.compile(
     r",?\s+(?:and\s+)?then\s+|,\s+(?:and\s+)?(?:(?:then|finally|also)\s+)?|"
     r"\s+and\s+(?:(?:then|finally|also)\s+)?|\s+before\s+you\s+"
 )
+_SAYS_NOTHING = (
+    r"for (?:example|instance)|of course|by the way|at first|from now on|(?:after|before) that|"
+    r"in (?:general|addition|short|brief|detail|particular|(?:your|my|plain|other)(?: own)? words|"
+    r"(?:one|two|three|a few) (?:words?|sentences?|lines?))"
+)
 _LEAD = re.compile(
-    r"^(?:(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
+    rf"^(?:(?:{_SAYS_NOTHING}),\s+|"
+    r"(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
     r"and|hi|hello|hey)[,!]?\s+|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
     r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+|"
