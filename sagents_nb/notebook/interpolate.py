@@ -301,8 +301,8 @@ def _holds_secrets(name: Any, values: Any) -> bool:
 
 def describe_frame(frame: Any) -> str:
     """A data frame's shape, columns with types and missing values, and first rows."""
-    rows, width = frame.shape
-    lines = [f"DataFrame, {rows:,} rows × {width} columns"]
+    width = frame.shape[1]
+    lines = [f"DataFrame, {_shape(frame)}"]
     if named := _named_levels(frame):
         lines[0] += f", indexed by {', '.join(map(str, named))}"
         frame = with_index(frame)

@@ -94,6 +94,105 @@ def test_what_it_is_not_certain_of_it_says_with_the_error_and_how_to_choose_a_mo
     assert "write_todos" not in [name for name, _ in calls_of(messages)]
 
 
+@pytest.mark.parametrize(
+    ("source", "error", "mended"),
+    [
+        ("orders['Region']", "KeyError: 'Region'", "orders['region']"),
+        ("orders['REVENUE ']", "KeyError: 'REVENUE '", "orders['revenue']"),
+        ("d = {'year': 1}\nd['yaer']", "KeyError: 'yaer'", "d = {'year': 1}\nd['year']"),
+        (
+            "'a'.uper()",
+            "AttributeError: 'str' object has no attribute 'uper'",
+            "'a'.upper()",
+        ),
+        ("import pnadas", "ModuleNotFoundError: No module named 'pnadas'", "import pandas"),
+    ],
+)
+def test_a_name_in_another_writing_or_of_a_known_type_is_mended(
+    source: str, error: str, mended: str
+) -> None:
+    assert last_python(mend(source, error)[-1].text) == mended
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("math.sqrt(4)", "import math"),
+        ("pd.DataFrame()", "import pandas as pd"),
+        ("Path('.')", "from pathlib import Path"),
+        ("datetime.now()", "from datetime import datetime"),
+        ("datetime.datetime.now()", "import datetime"),
+    ],
+)
+def test_a_known_import_that_is_missing_is_added(source: str, line: str) -> None:
+    name = source.partition(".")[0].partition("(")[0]
+    told = mend(source, f"NameError: name '{name}' is not defined")[-1].text
+    assert last_python(told) == f"{line}\n{source}"
+    told = mend(f"%%time\n{source}", f"NameError: name '{name}' is not defined")[-1].text
+    assert last_python(told) == f"%%time\n{line}\n{source}"
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "mended"),
+    [
+        (
+            "print('n is ' + n)",
+            'TypeError: can only concatenate str (not "int") to str',
+            "print('n is ' + str(n))",
+        ),
+        (
+            "print(f(n) + ' ä')",
+            "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+            "print(str(f(n)) + ' ä')",
+        ),
+        ("for i in x", "SyntaxError: expected ':'", None),
+    ],
+)
+def test_a_number_beside_a_text_becomes_one(source: str, error: str, mended: str | None) -> None:
+    assert last_python(mend(source, error)[-1].text) == mended
+
+
+def test_a_line_without_its_colon_gets_one() -> None:
+    source = "for i in x\n    print(i)"
+    told = mend(source, "SyntaxError: expected ':'")[-1].text
+    assert last_python(told) == "for i in x:\n    print(i)"
+
+
+def test_a_file_with_one_close_name_beside_it_is_looked_for() -> None:
+    def look(call: ToolCall) -> ToolResult:
+        assert call.arguments == {"code": "import os\n\nprint(sorted(os.listdir('data')))"}
+        return ToolResult(call.id, call.name, "['map.png', 'sales.csv']")
+
+    for name, mended in (("slaes.csv", "read('data/sales.csv')"), ("other.txt", None)):
+        source = f"read('data/{name}')"
+        error = f"FileNotFoundError: [Errno 2] No such file or directory: 'data/{name}'"
+        trace = f"Traceback (most recent call last):\n{error}"
+        messages = converse([fix_prompt(FailedCell(4, source, trace, None), "")], TOOLS, look)
+        assert [call for call, _ in calls_of(messages)] == ["run_python"]
+        assert last_python(messages[-1].text) == mended
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "said"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero", "Line 1, `1 / 0`, failed: what it div"),
+        ("xs[5]", "IndexError: list index out of range", "`xs[5]`, failed: it asks for a place"),
+        ("x.y", "AttributeError: 'NoneType' object has no attribute 'y'", "before `.y` is None"),
+        ("'5' + n", 'TypeError: can only concatenate str (not "int") to str', "`'5' + n`, failed."),
+        ("'a' + n + m", 'TypeError: can only concatenate str (not "int") to str', "failed."),
+        ("t.region", "AttributeError: 'tuple' object has no attribute 'regoin'", "it has no `re"),
+        ("import yaml", "ModuleNotFoundError: No module named 'yaml'", "`%pip install pyyaml`"),
+        ("import maths2", "ModuleNotFoundError: No module named 'maths2'", "is installed here."),
+    ],
+)
+def test_of_all_else_it_says_where_and_why_and_offers_no_cell(
+    source: str, error: str, said: str
+) -> None:
+    told = mend(source, error)[-1].text
+    assert said in told
+    assert last_python(told) is None
+
+
 def test_a_wish_beside_it_is_named_as_left_out() -> None:
     told = mend("pritn(1)", "NameError: name 'pritn' is not defined", "Print 2, too.")[-1].text
     assert "I left out “Print 2, too.”" in told

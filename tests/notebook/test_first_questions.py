@@ -207,7 +207,7 @@ def test_other_questions_are_answered_right_or_with_an_honest_sentence() -> None
     for question in HELD_OUT:
         if said := wrong(question):
             assert "I cannot answer" in said
-            assert "offline, I count, average" in said
+            assert "Offline, I count, average" in said
             refused.append(question.text)
     assert len(HELD_OUT) - len(refused) >= 17, refused
 

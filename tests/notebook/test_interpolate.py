@@ -201,7 +201,7 @@ def test_frames_with_odd_columns() -> None:
 def test_an_index_with_a_name_is_described_as_columns_are() -> None:
     dated = frame().set_index("name")
     assert describe_frame(dated).startswith(
-        "DataFrame, 3 rows × 1 columns, indexed by name\n- name: "
+        "DataFrame, 3 rows × 1 column, indexed by name\n- name: "
     )
     assert list(with_index(dated).columns) == ["name", "age"]
     for plain in (frame(), frame()[1:], frame().set_index("name", drop=False)):

@@ -586,7 +586,7 @@ def test_a_frame_in_a_prompt_is_described(kernel: Kernel) -> None:
     cell = kernel.ok("%%agent\nWhat is in {df}?")
     shown = cell.shown[0]["text/markdown"]
     assert shown.startswith("> What is in {df}?\n> \n> (with df: 2 rows × 1 column)\n\n")
-    assert "What is in `df`?\n\n`df` is a DataFrame, 2 rows × 1 columns" in shown  # as was sent
+    assert "What is in `df`?\n\n`df` is a DataFrame, 2 rows × 1 column" in shown  # as was sent
     assert "- age: int64" in shown
 
 

@@ -74,7 +74,7 @@ def test_what_is_more_than_text_is_shown_in_the_cell(kernel: Kernel) -> None:
     kernel.ok("python('import pandas as pd\\npd.DataFrame({\"a\": [1]})', '6 * 7', 'print(1)')")
     (shown,) = displayed(agent(kernel))
     assert "<table" in shown["text/html"]
-    assert "DataFrame, 1 rows × 1 columns" in kernel.ok("told()").text
+    assert "DataFrame, 1 row × 1 column" in kernel.ok("told()").text
 
 
 def test_it_is_shown_in_the_cell_that_began_the_run(kernel: Kernel) -> None:

@@ -136,3 +136,67 @@ def test_files_that_were_read_are_not_taken_for_frames() -> None:
     assert "inspect_variables" not in answer.calls
     assert "I cannot do “summarise them”" in answer.text
     assert answer.todos["Summarise them"] == "cancelled"
+
+
+# Nothing that was not asked for
+
+
+@pytest.mark.parametrize("asked", ["Save that to /x.md", "Save that as a table", "Write a report"])
+def test_a_refusal_is_nothing_to_write(asked: str) -> None:
+    answer = ask("Rank the moons in {staff}", asked)
+    assert answer.files == {}
+    assert "I cannot do" in answer.text
+
+
+def test_what_was_found_is_written_without_what_was_refused() -> None:
+    answer = ask("What is the total salary in {staff}? Who owns the moon?", "Save it to /a.md")
+    assert answer.files["/a.md"] == "# Report\n\nThe total `salary` is 27,000.\n"
+
+
+def test_a_table_is_written_as_one() -> None:
+    answer = ask("average salary by dept in {staff}", "Save that as a table")
+    assert answer.files == {"/result.csv": "dept,salary\nHR,5900.0\nIT,5650.0\nOps,3900.0\n"}
+    assert "no .xlsx" in ask("total salary in {staff}", "Save it as an Excel file").text
+
+
+def test_a_report_of_a_list_is_written_once_and_where_it_is_said() -> None:
+    answer = ask(
+        "Make a to-do list: find the total salary in {staff}, write a report. Then write /sum.md"
+    )
+    assert list(answer.files) == ["/sum.md"]
+    assert "The total `salary` is 27,000." in answer.files["/sum.md"]
+    answer = ask("Plan: 1. count the rows of {staff} 2. write a report to /r.md")
+    assert list(answer.todos) == ["Count the rows of staff", "Write a report to /r.md"]
+
+
+def test_a_list_whose_step_has_no_answer_writes_nothing() -> None:
+    answer = ask("Make a to-do list: find the largest, write a report. Then write /s.md")
+    assert answer.files == {}
+    assert "there is no answer to “find the largest”" in answer.text
+
+
+# Files that are shown
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "show me /report.md",
+        "Show `/report.md`",
+        "What does /report.md say?",
+        "Let me see /report.md",
+        "what is in /report.md?",
+    ],
+)
+def test_a_file_is_read_where_it_is_to_be_shown(asked: str) -> None:
+    answer = ask('Write "hello" to /report.md', asked)
+    assert answer.calls == ["write_file", "read_file"]
+    assert answer.text == "/report.md says:\n\nhello"
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    answer = ask("show me /none.md")
+    assert "File not found: /none.md" in answer.text
+    answer = ask('Write "hello" to /a.md', "show /a.md and /b.md")
+    assert "hello" in answer.text
+    assert "File not found: /b.md" in answer.text

@@ -160,3 +160,70 @@ def test_patients_of_a_kind_are_counted_once(question: str, said: str) -> None:
 def test_a_frame_named_like_its_column_is_grouped_by_it() -> None:
     said = of_lakes("What is the average depth per lake?", name="lake")
     assert "Average `depth_m` by `lake`: Inari (92)" in said
+
+
+# Rankings
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Rank the lakes by depth", "Average `depth_m` by `lake`: Inari (92), Saimaa (85), Kemi"),
+        ("Rank the lakes by maximum depth", "Highest `depth_m` by `lake`: Inari (93), Saimaa"),
+        ("Sort the lakes by depth", "Average `depth_m` by `lake`: Lokka (12), Kemi (24), Saimaa"),
+        ("Give me a ranking of the lakes by depth", "by `lake`: Inari (92), Saimaa (85), Kemi"),
+        ("Top 3 lakes by depth", "The top 3 of `lake` by average `depth_m`: Inari (92), Saimaa"),
+        ("the two deepest lakes", "The top 2 of `lake` by average `depth_m`: Inari (92) and Saim"),
+        ("Rank the regions by depth", "Average `depth_m` by `region`: Savo (85) and Lapland (42.7"),
+        ("Rank the years by depth", "Average `depth_m` by `year`: 2021 (54.2), 2020 (53.2) and 20"),
+        ("Sort the rows by depth", "The first 10 rows by `depth_m`, ascending"),
+        ("Sort {lakes} by depth", "The first 10 rows by `depth_m`, ascending"),
+        ("Sort {lakes} by region and depth_m", "I sort by one column at a time"),
+        ("Top 3 lakes by maximum depth", "I cannot tell what “maximum” means"),
+    ],
+)
+def test_a_ranking_is_one_of_the_things_that_are_named(question: str, said: str) -> None:
+    assert said in of_lakes(question)
+
+
+def test_things_with_a_row_each_are_ranked_by_their_rows() -> None:
+    said = of_lakes("Rank the lakes by depth", LAKES.drop_duplicates("lake"))
+    assert "The first 4 rows by `depth_m`, descending" in said
+
+
+# Things that are not there
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which lakes are missing for some year?",
+        "Which lake is missing in 2020?",
+        "Are there lakes missing in some years?",
+        "Is any lake missing a year?",
+        "Which years are missing for Kemi?",
+        "How many lakes are missing in 2020?",
+        "Which combinations of lake and year are missing?",
+    ],
+)
+def test_rows_that_are_not_there_are_no_missing_values(question: str) -> None:
+    assert "I find values that are missing, and no rows that are not there" in of_lakes(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("Which lakes were measured in all years?", "years"),
+        ("Which lakes appear in only some years?", "only"),
+    ],
+)
+def test_in_how_many_of_the_years_is_not_left_out(question: str, word: str) -> None:
+    assert f"I cannot tell what “{word}” asks for" in of_lakes(question)
+
+
+def test_missing_values_are_told_as_before() -> None:
+    gaps = LAKES.assign(depth_m=LAKES["depth_m"].where(LAKES["year"] != 2020))
+    assert "4 rows with `year` 2020 have no value" in of_lakes(
+        "How many depths are missing in 2020?", gaps
+    )
+    assert "No value is missing" in of_lakes("Which columns are missing values?")

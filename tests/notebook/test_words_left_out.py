@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 
 from tests.notebook.test_first_questions import ask
 
@@ -32,7 +33,6 @@ FRAMES = {"sensors": SENSORS, "lakes": LAKES}
     ("question", "word"),
     [
         ("How many rows of {lakes} have both fish and ph missing?", "both"),
-        ("What fraction of the rows of {lakes} is both green and in the north?", "both"),
         ("What was the mean co2_ppm of the lab on weekdays in {sensors}?", "weekdays"),
         ("What was the daily maximum co2_ppm of the lab in {sensors}?", "daily"),
         ("What is the hourly minimum co2_ppm of the lab in {sensors}?", "hourly"),
@@ -66,3 +66,27 @@ def test_what_is_computed_has_it_in(question: str, said: str) -> None:
 def test_what_is_left_out_before_a_question_is_no_question_of_its_own() -> None:
     said = ask("Apart from Inari, which lake in {lakes} has the highest mean ph?", frames=FRAMES)
     assert "Inari has" not in said.text
+
+
+def test_a_word_of_letters_and_digits_is_the_one_column_that_it_begins() -> None:
+    assert (
+        "The average `co2_ppm` is" in ask("What is the mean co2 in {sensors}?", frames=FRAMES).text
+    )
+    two = {"sensors": SENSORS.assign(co2_raw=1.0)}
+    said = ask("What is the mean co2 in {sensors}?", frames=two).text
+    assert "I cannot tell what “co2” means" in said
+
+
+def test_what_it_can_do_is_said_once_in_a_conversation() -> None:
+    question = "Which room in {sensors} smells worst?"
+    assert ask(question, frames=FRAMES).text.count("Offline, I count, average") == 1
+    again = ask(question, question, frames=FRAMES).text
+    assert "I cannot answer" in again
+    assert "Offline" not in again
+
+
+def test_a_box_plot_has_one_title() -> None:
+    (code,) = ask("box plot of co2_ppm by room in {sensors}", frames=FRAMES).approved
+    exec(code, {"sensors": SENSORS})
+    assert [axes.get_title() for axes in plt.gcf().axes] == ["Co2_ppm by room"]
+    assert plt.gcf().get_suptitle() == ""

@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, EXTREMES, GROWTH, SORT, SUMMARY
+from .data_words import CHANGES, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY
 from .data_words import SHOW as SHOWS
 from .frames import (
     WHOLE,
@@ -29,9 +29,9 @@ from .frames import (
 )
 from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .queries import SHOWN, Query, code, evaluate, result
-from .questions import ABLE, names_frame, read, statistic_of
+from .questions import names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
-from .tools import TOOLS, Offer, best
+from .tools import TOOLS, Offer, best, of_other_files
 from .words import (
     ACTS,
     DELEGATES,
@@ -101,9 +101,14 @@ _DATA = (
         "per summarise summarize describe top highest lowest largest smallest most least how which"
     )
     | (SORT - {"order"})
+    | SHARE
     | QUANTITIES
 )
-_ASKS_FOR = word_set("find compute calculate evaluate get")
+_ASKS_FOR = word_set("find compute calculate evaluate get give")
+# Nouns that ask for what is said of them: "share of women", "top 3 lakes by depth".
+_BEGINS = (
+    GROWTH | SORT | SHARE | RELATION | EXTREMES.keys() | word_set("top bottom number range missing")
+)
 _TICKED = re.compile(r"`[A-Za-z_]\w*`")
 _SEVERAL = re.compile(r"`[\w.]+`(?:(?:,\s*|\s+)(?:and\s+)?`[\w.]+`)+")
 _CUT = "there are more rows than I see, so that the file would lack some"
@@ -255,7 +260,7 @@ class Analysis:
             return False
         names = {*self._frames, *(frame.name for frame in self._seen)}
         if any(names_frame(step, name) for name in names):
-            return True
+            return not self._is_rather_of_tool(step)
         asks_all = self._says_data(step) or verb in SUMMARY | SHOWS
         if self._unseen and asks_all and _TICKED.search(step) and INSPECT in self.offers:
             return True  # a frame that no description tells of, as where a sub-agent works
@@ -269,10 +274,7 @@ class Analysis:
             return False
         asks = is_question(step) or superlative(step) or verb in _DATA or changes
         asks = (
-            asks
-            or verb in _ASKS_FOR
-            or "than" in words(step)
-            or bool({*words(step)[:1]} & (GROWTH | SORT))
+            asks or verb in _ASKS_FOR or "than" in words(step) or bool({*words(step)[:1]} & _BEGINS)
         )
         asks = asks or statistic_of(step.partition(" ")[0]) is not None
         if name := self._frame_of(step):
@@ -283,6 +285,17 @@ class Analysis:
             return self._says_data(step) or (named and not others)
         return bool(asks and self._says_data(step)) and INSPECT in self.offers and not self._looked
 
+    def _is_rather_of_tool(self, step: str) -> bool:
+        """Whether a tool has the name of a frame that cannot answer: "orders of Anna"."""
+        frames = [frame for frame in self._seen if names_frame(step, frame.name)]
+        if any(f"`{frame.name}`" in step or not frame.columns for frame in frames):
+            return False
+        named = [offer for offer in best(self._others, step) if offer.is_named_in(step)]
+        return bool(frames and named) and not any(self._asked_of(step, f) for f in frames)
+
+    def _asked_of(self, step: str, frame: Frame) -> bool:
+        return not isinstance(self.query(step, frame), str)
+
     def _own(self, step: str) -> list[Offer]:
         """The tools beside those of the notebook that a step names.
 
@@ -290,6 +303,8 @@ class Analysis:
         where there are lakes in a frame. Where frames were not looked at, such a question waits.
         """
         found = best(self._others, step)
+        if self._seen and self._says_data(step):
+            found = [offer for offer in found if not of_other_files(offer, step)]
         if not found or found[0].is_said_in(step):
             return found
         verb = groups([stem(first_verb(step))])
@@ -301,7 +316,7 @@ class Analysis:
         known = frozenset().union(*map(words_of, self._seen))
         first, *rest = re.split(r"(?<=\w)\b", step, maxsplit=1)
         bare = re.sub(r"[A-Za-z]+", lambda m: " " if stem(m[0]) in known else m[0], "".join(rest))
-        return best(self._others, first + bare)
+        return [offer for offer in best(self._others, first + bare) if offer in found]
 
     def _says_data(self, step: str) -> bool:
         """Whether a step has a word that is said of data, whichever there is."""
@@ -518,7 +533,8 @@ class Analysis:
         query = self.query(step, frame) if frame else ""
         if isinstance(query, Query) and query.kind in ("show", "summary"):
             return f"Report on {name}"
-        text = re.sub(r"\s*\b(?:in|of|from|for)?\s*`[\w.]+`\s*", " ", step).strip(" :?.")
+        named = r"\s*\b(?:in|of|from|for)?\s*`[\w.]+`\s*"
+        text = re.sub(named, " ", step, flags=re.IGNORECASE).strip(" ,:?.")
         return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -600,4 +616,4 @@ def _failed(fact: Fact) -> str:
 
 
 def _unable(step: str, reason: str) -> str:
-    return f"I cannot answer “{as_asked(step.rstrip('?'))}”, as {reason}; offline, {ABLE}."
+    return f"I cannot answer “{as_asked(step.rstrip('?'))}”, as {reason}."

@@ -18,6 +18,7 @@ from .data_words import (
     DISTINCT,
     DOWN,
     EACH,
+    EXTREMES,
     GROWTH,
     LATEST,
     LESS,
@@ -362,6 +363,7 @@ def order_of(descending: bool) -> Order:
 _COLUMNS = word_set("column columns variable variables field fields feature features")
 _EACH = word_set("per each every")
 _EVERY = word_set("per each every by across within")
+_FEW = word_set("some one once few in two")
 _EXTREMES = word_set("maximum minimum max min")
 
 
@@ -403,6 +405,8 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.top is not None or query.rank == ORDINALS.get(word)
     if word in STATISTICS:
         return _computes(query, STATISTICS[word])
+    if query.kind == "aggregate" and word in EXTREMES:
+        return query.statistic == EXTREMES[word]
     if query.kind == "aggregate" and word in DISTINCT:
         return query.statistic == "nunique" or bool(query.by)
     if query.kind == "aggregate" and word in SHARE:
@@ -432,10 +436,15 @@ def _holds(asked: Asked, query: Query, index: int) -> bool:
         return query.kind in ("plot", "change") or query.wants == "growth" or dated
     if before in _EACH and reading.names_rows(word):
         return query.kind == "rows" or query.statistic in ("mean", "median", "min", "max")
+    if word in PERIODS and before in ("all", "some") and query.kind in ("values", "rows"):
+        return False  # the lakes that were measured in all of the years
+    if word == "only" and query.kind == "values" and reading.word(index + 1) in _FEW:
+        return False
     if word == "weekdays" and before in ("on", "during", "only"):
         return False  # the days from Monday to Friday, and not each of the seven
     if word == "both":
-        return query.kind != "missing" and query.wants != "share" and not query.shares_rows
+        shares = query.wants == "share" or query.shares_rows
+        return query.kind != "missing" and (not shares or len(query.that) > 1)
     if word == "together":
         return not query.by
     if word in PERIODS and (word == "when" or word.endswith("ly") or before in _EVERY):

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .data_words import NUMBERS
 from .documents import literal
 from .history import GROUPS, Fact, Talk, columns_of, path_of
-from .tools import Offer, Parameter, best, conforms
+from .tools import TOOLS, Offer, Parameter, best, conforms
 from .words import (
     ACTS,
     ARITHMETIC,
@@ -68,7 +69,34 @@ _OF = re.compile(
 _PROPER = re.compile(
     r"\b(?:in|for|of|to|at|from|about|on|near|with)\s+((?:[A-Z][\w-]*)(?:\s+[A-Z][\w-]*)*)"
 )
+_QUOTES = re.compile(r"[`“”\"]")
+# "What does /a.md say", "let me see /a.md".
+_LOOKS = re.compile(
+    r"^(?:let\s+me\s+)?(?:show|display|print|see|look|view|head|preview|open|peek)\b|"
+    r"^what(?:'s|’s|\s+is|\s+does|\s+do|\s+are)?\b.*\b(?:in|inside|says?|contains?|contents?|of)\b",
+    re.IGNORECASE,
+)
+_NUMBER_WORD = re.compile(
+    rf"\b(?:an?\s+)?({'|'.join([*NUMBERS, 'dozen'])})\b|"
+    r"(?<!which )(?<!that )(?<!this )(?<!the )(?<!any )(?<!no )\bone(?=\s+[a-z])",
+    re.IGNORECASE,
+)
+# "The 3 species" says how many there are, and asks for no number of them.
+_COUNTED = re.compile(r"\b(?:the|all|these|those|both|my|our)\s+(-?\d+(?:\.\d+)?)\b", re.IGNORECASE)
+_GIVES = re.compile(r"([A-Za-z]+)\s*(?:=|:|of|is)?\s*-?\d+(?:\.\d+)?", re.IGNORECASE)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_AMOUNTS = word_set(
+    "count number num quantity qty amount limit n k top times max units pieces copies items"
+)
+# What a verb is about, up to whom or where it is for.
+_OBJECT = re.compile(
+    r"^\W*(?:please\s+)?[a-z]+\s+(?:(?:me|us)\s+)?(?:(?:the|an?|my|some|of)\s+)*"
+    r"(.+?)(?=\s+(?:for|to|from|with|at|by|on|in|into|and)\b|[,.:;?!]|$)",
+    re.IGNORECASE,
+)
+_WHOM = ("to", "recipient", "customer", "person", "who", "whom", "user", "city", "place", "where")
 _TAIL = re.compile(r"\s+(?:in|to|into|from|as|of)\s+(?:the\s+|all\s+)?(?:files?|\x00)\s*$")
+_OF_TEXTS = frozenset({"write", "read", "list", "search", "edit", "delegate", "plan", "run"})
 _VAGUE = word_set("it them that this these those all data everything file files rows row")
 
 
@@ -122,6 +150,9 @@ class Chooser:
 
     def apart(self, clause: str) -> list[str]:
         """A clause as one for each verb that only a tool knows: "ship the lamp and pack it"."""
+        paths = list(dict.fromkeys(PATH.findall(clause)))
+        if len(paths) > 1 and _LOOKS.match(clause) and not words(PATH.sub(" ", clause))[4:]:
+            return [f"read {path}" for path in paths]  # "show me /a.md and /b.md"
         bare = QUOTED.sub(lambda match: "_" * len(match[0]), clause)
         found, begin = [], 0
         for match in _AND_DOES.finditer(bare):
@@ -130,6 +161,18 @@ class Chooser:
                 found.append(clause[begin : match.start()])
                 begin = match.start(1)
         return [*found, clause[begin:]]
+
+    def joined(self, clauses: Sequence[str]) -> list[str]:
+        """The clauses, where one only gives a number of the call before it: "count 7"."""
+        found: list[str] = []
+        for clause in clauses:
+            match = _GIVES.fullmatch(clause)
+            fitting = self.fitting(found[-1])[:1] if match and found else []
+            if match and any(p.is_number and p.called(match[1].lower()) for p in _all(fitting)):
+                found[-1] = f"{found[-1]}, {clause}"
+            else:
+                found.append(clause)
+        return found
 
     def offer(self, name: str) -> Offer | None:
         """The tool of that name."""
@@ -166,7 +209,7 @@ class Chooser:
             arguments = self._filler(clause).fill(offer)
             if isinstance(arguments, dict):
                 return offer.name, overwriting(offer, arguments) if rewrite else arguments
-            reason = reason or f"`{offer.name}` needs {_listed(arguments)}, which I cannot tell"
+            reason = reason or arguments
         if not self.says(step):
             return reason or "none of my tools does that"
         return "" if self.facts else reason or "none of my tools tells me that"
@@ -205,10 +248,15 @@ class Chooser:
 
     def _as_written(self, step: str) -> tuple[str, bool]:
         """The step in words that name its tool, and whether a file is to be replaced."""
+        for offer in self.offers:
+            step = step.replace(f"`{offer.name}`", offer.name)
         path = PATH.search(unquoted(step))
         noun = path or {"report", "file", "summary", "notes"} & set(words(step))
         if noun and not quoted(step) and _REWRITE.match(step):
             return f"write {step}", True
+        if PATH.search(step) and _LOOKS.match(step):
+            bare = all(PATH.fullmatch(text) for text in quoted(step))
+            return f"read {_QUOTES.sub('', step) if bare else step}", False
         documents = first_verb(step) in ("summarise", "summarize", "document", "report")
         if path and documents and _INTO.search(unquoted(step)[: path.start()]):
             return f"write {step}", False
@@ -341,6 +389,23 @@ def _listed(names: Sequence[str]) -> str:
     return "a value for " + " and ".join(f"'{name}'" for name in names)
 
 
+def _all(offers: Sequence[Offer]) -> list[Parameter]:
+    return [parameter for offer in offers for parameter in offer.parameters]
+
+
+def _with_digits(text: str) -> str:
+    """A text with its numbers in digits: "two lamps" has 2 of them, and "a dozen" is 12."""
+    return _NUMBER_WORD.sub(lambda m: str(NUMBERS.get(m[1].lower(), 12) if m[1] else 1), text)
+
+
+def _as(p: Parameter, text: str) -> int | float | None:
+    """A number as a parameter takes it, None where it takes whole ones only."""
+    number = float(text)
+    if p.type != "integer":
+        return number
+    return int(number) if number.is_integer() else None
+
+
 class Filler:
     """Fills in the arguments of one step.
 
@@ -373,11 +438,12 @@ class Filler:
             q for q in quoted(clause) if PATH.fullmatch(q)
         ]
         self.quotes = [q for q in quoted(clause) if q not in self.paths]
-        self.numbers = NUMBER.findall(PATH.sub(" ", self.bare))
+        self.counts = _with_digits(PATH.sub(" ", self.bare))
+        self.numbers = NUMBER.findall(self.counts)
         self.used: set[str] = set()  # quotes that are an argument already
 
-    def fill(self, offer: Offer) -> dict[str, Any] | list[str]:
-        """The arguments, or the names of those that are needed and cannot be found."""
+    def fill(self, offer: Offer) -> dict[str, Any] | str:
+        """The arguments, or why there are none, as the end of a sentence."""
         self.known = list(dict.fromkeys([*offer.columns, *self.columns]))
         self.offer = offer
         arguments: dict[str, Any] = {}
@@ -396,9 +462,48 @@ class Filler:
             elif p.required:
                 missing.append(p.name)
         if missing:
-            return missing
+            return f"`{offer.name}` needs {_listed(missing)}, which I cannot tell"
+        if left := self._place_numbers(arguments) or self._unplaced_name(arguments):
+            return f"I cannot tell what “{left}” is for `{offer.name}`"
         arguments = {p.name: arguments[p.name] for p in offer.parameters if p.name in arguments}
-        return arguments if conforms(arguments, offer.schema, offer.schema) else ["arguments"]
+        if not conforms(arguments, offer.schema, offer.schema):
+            return f"`{offer.name}` needs {_listed(['arguments'])}, which I cannot tell"
+        return arguments
+
+    def _place_numbers(self, arguments: dict[str, Any]) -> str:
+        """Put a number that was said in the one place that is left for one.
+
+        Returns a number that has no place, "" if each has one.
+        """
+        held = " ".join(map(str, arguments.values()))
+        used = {float(n) for n in NUMBER.findall(_with_digits(held))}
+        used |= {float(v) for v in arguments.values() if isinstance(v, int | float)}
+        left = [n for n in NUMBER.findall(self.counts) if float(n) not in used]
+        places = [p for p in self.offer.parameters if p.is_number and p.name not in arguments]
+        years = all(_YEAR.fullmatch(number) for number in left)
+        places = [p for p in places if p.called("year") and years] or [
+            p for p in places if p.called(*_AMOUNTS)
+        ]
+        if len(left) == len(places) == 1:
+            value = _as(places[0], left[0])
+            if value is not None and conforms(value, places[0].schema, self.offer.schema):
+                arguments[places[0].name] = value
+                return ""
+        left = [n for n in left if n not in {"1", *_COUNTED.findall(self.counts)}]
+        return left[0] if left and not self.offer.groups & _OF_TEXTS else ""
+
+    def _unplaced_name(self, arguments: Mapping[str, Any]) -> str:
+        """A name behind a preposition that no argument holds, "" if there is none."""
+        if self.offer.name in TOOLS or self.offer.groups & _OF_TEXTS:
+            return ""
+        held = json.dumps(list(arguments.values()), ensure_ascii=False, default=str).casefold()
+        names = (match[1] for match in _PROPER.finditer(self.bare))
+        return next((n for n in names if n.casefold() not in held and not self._is_own(n)), "")
+
+    def _is_own(self, name: str) -> bool:
+        """Whether words only name the tool and what it takes: "in the Weather tool"."""
+        taken = {stem(word) for p in self.offer.parameters for word in p.words}
+        return stems(name) <= self.offer.name_stems | taken | {"tool"}
 
     def _labelled(self, p: Parameter) -> str | None:
         """What is quoted right behind the name of a parameter: the note "fragile"."""
@@ -455,16 +560,16 @@ class Filler:
         return not re.search(rf"\b(?:no|not|without|don't)\s+{p.words[0]}", self.bare, re.I)
 
     def _number(self, p: Parameter) -> int | float | None:
-        span = re.search(r"(\d+)\s*(?:to|-|–|and|until|through)\s*(\d+)", self.bare)
+        text = self.counts
+        span = re.search(r"(\d+)\s*(?:to|-|–|and|until|through)\s*(\d+)", text)
         if span and p.called("start", "end", "first", "last", "from", "to", "until"):
             return int(span[1] if p.called("start", "first", "from") else span[2])
-        names = "|".join(re.escape(w) for w in p.words if len(w) > 2) or "$^"
-        near = re.search(rf"\b(?:{names})s?\s*(?:=|:|of|is)?\s*(-?\d+(?:\.\d+)?)", self.bare, re.I)
-        near = near or re.search(rf"(-?\d+(?:\.\d+)?)\s*(?:{names})s?\b", self.bare, re.I)
-        text = near[1] if near else self.numbers.pop(0) if self.numbers and p.required else None
-        if text is None:
-            return None
-        return int(float(text)) if p.type == "integer" else float(text)
+        names = "|".join(re.escape(w.removesuffix("s")) for w in p.words if len(w) > 2) or "$^"
+        near = re.search(rf"\b(?:{names})s?\s*(?:=|:|of|is)?\s*(-?\d+(?:\.\d+)?)", text, re.I)
+        near = near or re.search(rf"(-?\d+(?:\.\d+)?)\s*(?:{names})s?\b", text, re.I)
+        if near:
+            return _as(p, near[1])
+        return _as(p, self.numbers.pop(0)) if self.numbers and p.required else None
 
     def _several(self, p: Parameter, arguments: Mapping[str, Any]) -> list[Any] | None:
         items = p.schema.get("items", {})
@@ -597,11 +702,13 @@ class Filler:
             QUOTED.sub('"', self.clause),
             re.I,
         )
-        if match and not p.called("name"):
+        if match and not p.called("name") and (stems(match[1]) or match[1][0].isdigit()):
             return match[1]
         if not p.required and not self.quotes:
             return None
         if (text := self._quote()) is not None:
+            return text
+        if (text := self._object(p)) is not None:
             return text
         if match := _PROPER.search(self.bare):
             return match[1]
@@ -610,8 +717,26 @@ class Filler:
         capital = re.search(r"(?<=\s)([A-Z][\w-]*(?:\s+[A-Z][\w-]*)*)", self.bare)
         if capital:
             return capital[1]
-        own = self.offer.name_stems | {stem(word) for word in p.words}
+        own = self._own(p)
         rest = [w for w in re.findall(r"[\w-]+", self.bare) if stem(w) not in own]
         rest = [w for w in rest if w.lower() not in _VAGUE and not groups([stem(w)]) and len(w) > 2]
-        rest = [w for w in rest if stem(w) in stems(w)]
+        rest = [w for w in rest if stem(w) in stems(w) and not superlative(w)]
         return rest[-1] if rest else None
+
+    def _own(self, p: Parameter) -> set[str]:
+        """The stems that name the tool and its parameter, and so are no value."""
+        return self.offer.name_stems | {stem(word) for word in p.words}
+
+    def _object(self, p: Parameter) -> str | None:
+        """What a verb that only this tool knows is about: "cups" of "order cups for Anna"."""
+        verb = own_verb(self.bare)
+        if not verb or not self.offer.is_meant_by(verb) or p.called(*_WHOM):
+            return None
+        match = _OBJECT.match(NUMBER.sub(" ", self.counts))
+        own = self._own(p) | {"x"}
+        own |= {stem(w) for other in self.offer.parameters if other.is_number for w in other.words}
+        text = " ".join(w for w in match[1].split() if stem(w) not in own) if match else ""
+        if not text or not stems(text) or text.lower() in _VAGUE or text in self.used:
+            return None
+        self.used.add(text)
+        return text

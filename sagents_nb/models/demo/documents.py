@@ -42,6 +42,18 @@ _SAVES_IT = re.compile(
     re.IGNORECASE,
 )
 
+_AS_TABLE = re.compile(
+    r"\b(?:as|in|into|to)\s+(?:an?\s+)?(csv|tsv|json|table|spreadsheet|excel)(?:\s+(?:file|sheet))?$",
+    re.IGNORECASE,
+)
+_ENDINGS = {"table": "csv", "spreadsheet": "csv", "excel": "xlsx"}
+
+_POINTS = word_set("this that it these")
+_BLOCKS = word_set("following below above code text snippet block script")
+_PASTED = {
+    stem(word) for word in _POINTS | _BLOCKS | word_set("the my a python sql cell here content as")
+}
+
 # They name what was found, whatever that was, or nothing.
 _REFERS = word_set(
     "a an the my our your this that these those it them its of on about for with from in to into "
@@ -61,8 +73,21 @@ def place_of(step: str) -> str:
     ('/r.md', '/r.md', '')
     """
     paths = PATH.findall(step)
+    if len(paths) == 1 and _VERB.match(step) and not wanted_of(step):
+        return str(paths[0])  # "write /r.md"
     saves_it = _SAVES_IT.fullmatch(without_path(step.replace("`", "")))
     return str(paths[0]) if saves_it and len(paths) == 1 else ""
+
+
+def named_for(step: str) -> str:
+    """The path of what is to be saved as a table and the like, where no path is said; else "".
+
+    >>> named_for("save that as a table"), named_for("write a report")
+    ('/result.csv', '')
+    """
+    match = _AS_TABLE.search(step)
+    kind = match[1].lower() if match else ""
+    return f"/result.{_ENDINGS.get(kind, kind)}" if kind else ""
 
 
 def literal(step: str) -> str:
@@ -111,6 +136,17 @@ def refers(wanted: str, said: str) -> bool:
     counted = re.search(r"\bnumber\s+of\b", wanted, re.IGNORECASE)
     left = [word for word in words(wanted) if word not in _REFERS]
     return not counted and all(stem(word) in known for word in left)
+
+
+def refers_to_pasted(wanted: str, alone: bool) -> bool:
+    """Whether a block beside it is meant: "the following code", and "this" where it is ``alone``.
+
+    >>> refers_to_pasted("the following code", False), refers_to_pasted("this", False)
+    (True, False)
+    """
+    said = set(words(wanted))
+    left = {stem(word) for word in said} - _PASTED
+    return not left and bool(said & (_BLOCKS | (_POINTS if alone else set())))
 
 
 def format_of(step: str) -> str:

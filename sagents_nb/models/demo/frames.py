@@ -28,12 +28,12 @@ _DESCRIPTION = re.compile(
     rf"^`([A-Za-z_][\w.]*)` is a (DataFrame, .*?)(?={_BEGINS}|\Z)", re.DOTALL | re.MULTILINE
 )
 _DESCRIBED = re.compile(_BEGINS)
-_LISTED = re.compile(r"^([A-Za-z_]\w*): \w+ (DataFrame, [\d,]+ rows × \d+ columns)", re.MULTILINE)
+_LISTED = re.compile(r"^([A-Za-z_]\w*): \w+ (DataFrame, [\d,]+ rows? × \d+ columns?)", re.MULTILINE)
 # What inspect_variables says of those that it is asked for by name.
 _INSPECTED = re.compile(
     r"^([A-Za-z_]\w*): (DataFrame, .*?)(?=\n\n[A-Za-z_]\w*: |\Z)", re.DOTALL | re.MULTILINE
 )
-_SHAPE = re.compile(r"DataFrame, ([\d,]+) rows × (\d+) columns(?:, indexed by ([^\n]*))?")
+_SHAPE = re.compile(r"DataFrame, ([\d,]+) rows? × (\d+) columns?(?:, indexed by ([^\n]*))?")
 _COLUMN = re.compile(r"^- (.*): (\S.*?)(, named by a number)?(?:, (\d+) missing)?$")
 _VALUES = re.compile(r"^- (.*?): (\{.*\}|[\d,]+ different)$")
 _VALUES_OF = "\nValues, and how often each is there:\n"

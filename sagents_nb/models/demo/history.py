@@ -19,7 +19,7 @@ from ...text import whole
 from ...transcript import fenced, spanned
 from ..base import ModelRequest
 from .frames import described_apart
-from .words import IDENTIFIER, QUANTITIES, stems, superlative, word_set, words
+from .words import IDENTIFIER, QUANTITIES, fenced_apart, stems, superlative, word_set, words
 
 Rows = list[dict[str, Any]]
 
@@ -110,11 +110,12 @@ class Talk:
     """A conversation, cut where the present task begins.
 
     ``task`` is what people said since the last answer, but for cells that were handed over to be
-    mended; ``newest`` is the last of it as a whole, and ``asked`` the same with the frames
-    that a notebook describes after it; ``done`` are the calls since then, ``todos`` those that
-    wrote the to-do list. ``earlier`` are the facts before, ``before`` what people said before,
-    the newest first, ``turns`` the same, each with its facts, the oldest first; ``answered`` is
-    the last answer.
+    mended, and for fenced blocks, which are ``pasted`` and ask for nothing; ``newest`` is the last
+    of it as a whole, and ``asked`` the same with the frames that a notebook describes after it;
+    ``done`` are the calls since then, ``todos`` those that wrote the to-do list. ``earlier`` are
+    the facts before, ``before`` what people said before, the newest first, ``turns`` the same, each
+    with its facts, the oldest first; ``told`` are the answers before, the newest first, and
+    ``answered`` is the last one.
     """
 
     def __init__(self, request: ModelRequest) -> None:
@@ -124,10 +125,12 @@ class Talk:
         self.asked = "\n\n".join(said)
         self.newest = said[-1] if said else ""
         told = (text for text in said if not FAILED_CELL.match(text.lstrip()))
-        tasks = (described_apart(text)[0] for text in told)
-        self.task = "\n".join(text for text in tasks if text.strip())[:_LONGEST]
+        apart = [fenced_apart(described_apart(text)[0]) for text in told]
+        self.task = "\n".join(text for text, _ in apart if text.strip())[:_LONGEST]
+        self.pasted = [inside for _, blocks in apart for inside in blocks]
         answers = (m.text for m in reversed(messages[:begin]) if m.role == "assistant")
-        self.answered = next((text for text in answers if text.strip()), "")
+        self.told = [text for text in answers if text.strip()]
+        self.answered = next(iter(self.told), "")
         before = [whole(m.text) for m in messages[:begin] if _is_of_person(m) and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
@@ -426,7 +429,8 @@ def markdown_table(rows: Rows, limit: int = 20) -> str:
         shown = (str(row.get(c)) if "year" in c.lower() else number(row.get(c)) for c in columns)
         lines.append("| " + " | ".join(map(_in_table, shown)) + " |")
     if len(rows) > limit:
-        lines.append(f"\n{len(rows) - limit} more rows are left out.")
+        more = len(rows) - limit
+        lines.append(f"\n{more} more {'row is' if more == 1 else 'rows are'} left out.")
     return "\n".join(lines)
 
 

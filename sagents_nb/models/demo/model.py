@@ -30,7 +30,7 @@ from ...text import logger_of, whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
 from ..replay import deltas_of
-from .analysis import INSPECT, Analysis
+from .analysis import INSPECT, RUN, SHOW, Analysis
 from .calls import MOST_FILES, Call, Chooser, files_in, folder_of
 from .documents import (
     FORMATS,
@@ -38,8 +38,10 @@ from .documents import (
     TABLES,
     format_of,
     literal,
+    named_for,
     place_of,
     refers,
+    refers_to_pasted,
     subject_of,
     table_text,
     wanted_of,
@@ -57,13 +59,14 @@ from .history import (
     rejection,
     report,
 )
-from .mending import FailedCell, failed_cell, mended, names_in
+from .mending import FailedCell, code_for_files, failed_cell, mended, names_in
 from .questions import ABLE
 from .tools import TOOLS, Offer, best, conforms
 from .words import (
     PATH,
     STOP,
     THANKS,
+    after_plan,
     clauses,
     is_code,
     is_of_image,
@@ -85,6 +88,11 @@ _RETURN = re.compile(r"^(?:return|reply|respond|report back)\b", re.IGNORECASE)
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
 _LONG = 600  # characters of a result that are shown
 LOST = "I do not understand what is asked here: please say it in other words"
+# What an answer says beside what was found: what was done, refused or failed.
+_NO_FINDING = re.compile(
+    r"I wrote |I cannot |I am |I do not |Offline, |Hello|You are welcome|I stopped|You rejected |"
+    r"There is no plot|What I have are |`\w+` (?:failed:|was not run)"
+)
 _LOG = logger_of(__name__)
 _QUOTED = 80  # characters of what was replaced and of what stands there now, in a sentence
 _NUMBERED = re.compile(r"^ *\d+\t(.*)", re.MULTILINE)
@@ -184,10 +192,12 @@ def decide(request: ModelRequest) -> NextTurn:
 
 def _mending(cell: FailedCell, talk: Talk, tools: Sequence[str]) -> NextTurn:
     """The next turn about a cell that failed: it asks which names there are, once."""
-    looked = [done.fact("") for done in talk.done if done.call.name == INSPECT]
-    if cell.wrong and INSPECT in tools and not looked:
-        names = {} if cell.kind == "NameError" else {"names": names_in(cell)}
-        return NextTurn(calls=((INSPECT, names),), number=talk.turn)
+    looked = [done.fact("") for done in talk.done if done.call.name in (INSPECT, RUN)]
+    names = {} if cell.kind == "NameError" else {"names": names_in(cell)}
+    code = code_for_files(cell)
+    look: Call = (RUN, {"code": code}) if code else (INSPECT, names)
+    if cell.wrong and cell.kind != "ModuleNotFoundError" and look[0] in tools and not looked:
+        return NextTurn(calls=(look,), number=talk.turn)
     return NextTurn(text=mended(cell, looked), number=talk.turn)
 
 
@@ -217,8 +227,9 @@ class Plan:
 
     def _steps(self) -> list[str]:
         steps: list[str] = []
-        parts = [part for clause in clauses(self.talk.task) for part in self.chooser.apart(clause)]
-        for clause in self.analysis.steps(parts):
+        asked = map(after_plan, clauses(self.talk.task))
+        parts = [part for clause in asked for part in self.chooser.apart(clause)]
+        for clause in self.analysis.steps(self.chooser.joined(parts)):
             style = _STYLE.match(clause) and not best(self.chooser.offers, clause)
             returns = _RETURN.match(clause) and not any(
                 offer.is_meant_by(words(clause)[0]) for offer in self.chooser.offers
@@ -227,14 +238,15 @@ class Plan:
             if STOP.match(clause):
                 steps.clear()
                 self.refused.clear()
-            elif is_plan(clause):
+            elif is_plan(clause) or not clause:
                 continue  # there is one of two steps and more
             elif steps and (place := place_of(clause)) and self._writes_somewhere(steps[-1]):
                 steps[-1] = f"{steps[-1]} to {place}"
             elif (why := self._why_not(clause)) and not style:
                 self.refused.append(why)
             elif not is_talk(clause) and not style:
-                steps.append(clause)
+                named = self._writes_somewhere(clause) and named_for(clause)
+                steps.append(f"{clause} to {named}" if named else clause)
         steps = self._with_sources(steps)
         self.of_frames = {step for step in steps if self._is_of_frames(step, steps)}
         others = [step for step in steps if step not in self.of_frames]
@@ -271,8 +283,11 @@ class Plan:
         return bool(tools) and (not fitting or fitting[0].name in tools)
 
     def _is_of_frames(self, step: str, steps: Sequence[str]) -> bool:
-        if step in self.sources or not self.analysis.takes(step):
+        if step in self.sources:
             return False
+        if not self.analysis.takes(step):
+            call = self.chooser.first(step) if self.analysis.available else ""
+            return not isinstance(call, str) and call[0] in (SHOW, "plot")
         before = steps[steps.index(step) - 1] if steps.index(step) else ""
         reads = bool(folder_of(before) or (PATH.search(before) and before not in self.sources))
         # "Open the files in /notes and summarise them": that is about what is read.
@@ -307,7 +322,12 @@ class Plan:
         return not PATH.search(step) and self._composes(step)
 
     def _given(self, step: str) -> str:
+        """The text that is to be written, as a step quotes it or as it was pasted with it."""
         text = literal(step)
+        pasted = self.talk.pasted
+        alone = len(clauses(self.talk.task)) == 1
+        if not text and len(pasted) == 1 and refers_to_pasted(wanted_of(step), alone):
+            return f"{pasted[0]}\n"
         return "" if self.analysis.knows(text) else text
 
     def _sources(self, step: str, fresh: Sequence[str], found: Sequence[str]) -> list[str] | str:
@@ -369,6 +389,8 @@ class Plan:
     def _first(self, step: str) -> Call | str:
         """The call of a step that asks no frame: what it writes has to be there."""
         if step not in self.sources:
+            if not literal(step) and (given := self._given(step)):
+                self.text = given
             return self.chooser.first(step)
         self.text = self._compose(step)
         if isinstance(self.text, Unwritten):
@@ -432,8 +454,9 @@ class Plan:
         if of_frames:
             return self._report_on_frames(of_frames)
         if self.analysis.available and not sources:
-            answer = [p for p in self.talk.answered.split("\n\n") if not p.startswith("I wrote ")]
-            return "\n\n".join(["# Report", *answer]) + "\n"
+            answer = [p for p in self.talk.answered.split("\n\n") if not _NO_FINDING.match(p)]
+            found = "\n\n".join(["# Report", *answer]) + "\n"
+            return found if answer else Unwritten("I have found nothing yet that it could hold")
         if not any(fact.status == "ok" for fact in facts):
             return Unwritten("I have found nothing that it could hold")
         title = next(iter(self.questions), "") or heading(facts[0])
@@ -527,9 +550,14 @@ def answer(plan: Plan) -> str:
     said += plan.refused
     unable = {i: why for i, why in plan.unable.items() if plan.steps[i] not in plan.of_frames}
     for index, reason in unable.items():
-        said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?'))}”: {reason}.")
-    if unable:
-        said.append(f"Offline, {ABLE}." if plan.analysis.available else _tools(plan))
+        said.append(f"I cannot do “{as_asked(plan.steps[index].rstrip('?:'))}”: {reason}.")
+    ran = {s: plan.facts_of(s) for s in plan.steps if s in plan.of_frames}
+    ran = {s: facts for s, facts in ran.items() if all(f.status == "ok" for f in facts)}
+    refused = any(plan.analysis.unanswered(s, facts) for s, facts in ran.items())
+    if unable and not plan.analysis.available:
+        said.append(_tools(plan))
+    elif (unable or refused) and not any(ABLE in text for text in plan.talk.told):
+        said.append(f"Offline, {ABLE}.")  # once in a conversation
     if plan.left_out:
         left = "; ".join(map(as_asked, plan.left_out))
         said.append(f"I stopped after {len(plan.steps)} steps. Left: {left}.")
@@ -652,6 +680,8 @@ def _tools(plan: Plan) -> str:
 
 
 def _introduction(plan: Plan) -> str:
+    if plan.talk.pasted and not plan.talk.task.strip():
+        return "I take a code block as context and do nothing of it: say beside it what you want."
     if THANKS.match(plan.talk.task.strip()):
         return "You are welcome."
     greets = re.match(r"(?:hi|hello|hey|good)\b", plan.talk.task.strip(), re.IGNORECASE)

@@ -656,7 +656,11 @@ def _plot(query: Query, frame: Frame) -> str:
             rows += f".assign({', '.join(f'{name}={text}' for name, text in made.items())})"
         labels = [key.label for key in query.by]
         by = f"by={(labels if labels[1:] else labels[0])!r}, " if labels else ""
-        steps = [rows, f".boxplot(column={first!r}, {by}ax=plt.subplots(figsize=(8, 4))[1])"]
+        drawn = f"{rows}.boxplot(column={first!r}, {by}ax=ax)"
+        # Over the title of its axes pandas puts one of its own.
+        lines = ["ax = plt.subplots(figsize=(8, 4))[1]", drawn, f"ax.set_title({title!r})"]
+        imports = ["import matplotlib.pyplot as plt", *dict.fromkeys(pieces.imports)]
+        return "\n".join([*imports, "", *lines, "_ = ax.figure.suptitle('')"])
     elif len(query.by) == 2 and not any(key.period for key in query.by):
         x, group = (key.column for key in query.by)
         how = "" if query.statistic == "mean" else f", aggfunc={query.statistic!r}"

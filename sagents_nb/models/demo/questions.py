@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from .data_words import (
     COUNT,
     DISTINCT,
     ENDS,
+    EXTREMES,
     FILLERS,
     GROWTH,
     LATEST,
@@ -42,7 +44,7 @@ from .data_words import (
 )
 from .frames import Frame
 from .history import listed
-from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
+from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
 from .reading import Reading, fit_of, parts_of
 from .words import QUANTITIES, adjective, word_set
 
@@ -57,6 +59,12 @@ _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _COPULAS = word_set("is are was were has have had")
+_JOINING = word_set("and but")
+_CELLS = word_set(
+    "value values row rows column columns cell cells entry entries record records data"
+)
+_RANKED = word_set("rank ranked ranking")
+_PREPOSITIONS = word_set("in from of with at on for by")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -138,6 +146,8 @@ class _Question(Asked):
         if says({"gaps"}) and frame_date and (dated or says(in_time)):
             return "I find missing values, and no gaps in time"
         if without or says(MISSING):
+            if self._asks_for_absent():
+                return "I find values that are missing, and no rows that are not there"
             if self.counted and set(self.named) - {self.counted}:
                 return f"I tell how many rows lack a value, and not how many `{self.counted}` do"
             columns = self.named or tuple(c.name for c in self.frame.columns)
@@ -175,8 +185,8 @@ class _Question(Asked):
             date = self.frame.date.name if self.frame.date else ""
             return Query("range", (next(iter(self.named), date),), where=where)
         sorts = {word for word in SORT if not self.reading.names_rows(word)}
-        if says(sorts) and not self.by and len(self.named) == 1:
-            return self._sorted(where)
+        if says(sorts) and (sorted_by := self._sorted(where)):
+            return sorted_by
         if says(COUNT):
             return self._count(where)
         return self._computed(where)
@@ -248,7 +258,8 @@ class _Question(Asked):
         """The column of the things that it asks of, where the query takes each row by itself."""
         counts = not query.measures and query.statistic in ("count", "mean")
         averages = query.measures and query.statistic in ("mean", "median")
-        if query.kind not in ("aggregate", "plot") or not (counts or averages):
+        rows = query.kind == "rows" and query.measures
+        if not rows and (query.kind not in ("aggregate", "plot") or not (counts or averages)):
             return ""
         things = self.reading.things
         told = {key.column for key in query.by} | {c.column for c in query.conditions}
@@ -283,6 +294,22 @@ class _Question(Asked):
         if self.reading.says(SHARE):
             return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
         return Query("aggregate", (), "count", self.by, where, "descending", that=that)
+
+    def _asks_for_absent(self) -> bool:
+        """Whether rows are meant that are not there: "which lakes are missing in some year"."""
+        if self.reading.says(_CELLS):
+            return False
+        if self.reading.says({"combination", "combinations", "pair", "pairs"}):
+            return True
+        named = {*self.named, *(key.column for key in self.by)}
+        times = {self.year, self.frame.date.name if self.frame.date else ""}
+        things = {self.counted, self.reading.things, *self.reading.identities} - {""}
+        others = [self.frame.column(name) for name in named - times - things]
+        if any(column.missing or self.is_measure(column.name) for column in others):
+            return False
+        periods = any(token.word in PERIODS and not token.role for token in self.tokens)
+        whole = any(not self.frame.column(name).missing for name in named & times)
+        return bool(things or periods or whole)
 
     def _without(self) -> bool:
         """Whether rows are counted that "have no age" or are "without age"."""
@@ -340,15 +367,56 @@ class _Question(Asked):
             return Query("aggregate", self.named[:1], "nunique", where=where)
         return Query("values", self.named[:1], where=where)
 
-    def _sorted(self, where: tuple[Condition, ...]) -> Query:
-        order: Order = self.order or "ascending"
+    def _sorted(self, where: tuple[Condition, ...]) -> Query | str | None:
+        """Rows in the order of a column, or the things that several rows are of; None of neither.
+
+        What is ranked begins with the most, and what is sorted with the least.
+        """
+        things = self._sorted_things()
+        begins = self.reading.word(0) in SORT and not self.reading.says(COUNT)
+        said = (*(key.column for key in self.by if begins), *self.named)
+        measures = tuple(c for c in said if c not in {key.column for key in things})
+        if begins and len(measures) > 1:
+            return "I sort by one column at a time"
+        if len(measures) != 1 or (set(self.by) - set(things) and not begins):
+            return None
+        extreme = EXTREMES.get(self.superlative)
+        order: Order = (not extreme and self.order) or order_of(self.reading.says(_RANKED))
         down = word_set("descending decreasing desc")
         for token in self.tokens:
             if token.word in down | word_set("ascending increasing asc"):
                 token.role = "order"
                 order = order_of(token.word in down)
-        count = self.top or self.last_number() or 10
-        return Query("rows", self.named, where=where, order=order, top=count)
+        several = [k for k in things if k.period or not self.frame.is_key(k.column)]
+        count = self.top or self.last_number()
+        if not several:
+            return Query("rows", measures, where=where, order=order, top=count or 10)
+        if not self.is_measure(measures[0]):
+            return f"`{measures[0]}` holds no numbers"
+        statistic = extreme or self.statistic or self.default(measures)
+        return Query("aggregate", measures, statistic, (several[0],), where, order, count)
+
+    def _sorted_things(self) -> tuple[Key, ...]:
+        """What is to be put in order, as a key: "rank the lakes by depth", "the years by rain"."""
+        start = self.reading.words.index("by") if self.reading.says({"by"}) else len(self.tokens)
+        said = self.tokens[:start]
+        for index, token in enumerate(said):
+            ticked = token.text.startswith("`")
+            # "Sort orders by revenue" may mean the frame of that name.
+            bare = token.role == "frame" and self.reading.word(index - 1) in SORT - _RANKED
+            if ticked or bare or not token.word.endswith("s"):
+                continue
+            if thing := self.reading.thing(index):
+                return (Key(thing),)
+            if token.role == "column" and not self.frame.column(token.columns[0]).numeric:
+                return (Key(token.columns[0]),)
+            times = token.role == "" and token.word in PERIODS
+            if times and not self.reading.names_rows(token.word):
+                period = PERIODS[token.word]
+                if period == "year" and self.year:
+                    return (Key(self.year),)
+                return (Key(self.frame.date.name, period),) if self.frame.date else ()
+        return ()
 
     def _plotted(self) -> Query | str:
         frame, numbers, by = self.frame, self.numbers, self.by
@@ -598,10 +666,10 @@ class _Question(Asked):
         binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
         if numbers and not binary and self._counts_rows_of(numbers[0]):
             self.numbers = numbers = ()
-        if binary and values and self._says_what_are(binary[0]):
-            *said, that = self.where(values)
-            where = (*said, self.is_true(binary[0]))
-            return Query("aggregate", (), "mean", by, where, wants="share", that=(that,))
+        told = self._told()
+        if binary and self.where(values) and told != [binary[0]]:
+            said = (*self.where(values), self.is_true(binary[0]))
+            return self._share_of(told, said) or Query("aggregate", (), "count", (), said)
         if binary:
             where = self.where(values)
             if self.order and by:
@@ -642,16 +710,25 @@ class _Question(Asked):
             token.role = "part"
         return bool(counts)
 
-    def _share_of_rows(self) -> Query | None:
+    def _share_of_rows(self) -> Query | str | None:
         """The share of the rows that have a value: of those in each group, else of all."""
         said = self.where(self.values)
-        subjects = [c for c in said if not c.part and c.operator != "in"]
+        either = self.reading.says({"or"})
+        subjects = [c for c in said if not c.part and (c.operator != "in" or either)]
         if not subjects or self.compared or self._tells_shares_of_all():
             return None
-        that = self._told_of_rows(subjects)
-        where = tuple(c for c in said if c != that)
+        return self._share_of(self._told(), said)
+
+    def _share_of(
+        self, told: Sequence[str | Condition], said: Sequence[Condition]
+    ) -> Query | str | None:
+        """The share of the rows for which some of the conditions hold, of those of the others."""
+        that = tuple(c for c in said if c in told or (c.column in told and c.operator == "=="))
+        where = tuple(c for c in said if c not in that)
+        if not that:
+            return "I cannot tell of which rows the share is meant"
+        wants: Wants = "first" if self.by and self.order else "share"
         if self.by:
-            wants: Wants = "first" if self.order else "share"
             return Query(
                 "aggregate",
                 (),
@@ -662,35 +739,84 @@ class _Question(Asked):
                 self.top,
                 wants,
                 word=self.superlative,
-                that=(that,),
+                that=that,
             )
-        if not self.values:
-            return Query("aggregate", (), "count", (), said)
-        if not where:
+        if where:
+            return Query("aggregate", (), "mean", (), where, wants=wants, that=that)
+        if len(that) == 1 and self.values and that[0].operator != "in":
             return None
-        return Query("aggregate", (), "mean", (), where, wants="share", that=(that,))
+        return Query("aggregate", (), "count", (), that)
 
-    def _told_of_rows(self, said: Sequence[Condition]) -> Condition:
-        """The condition that is told of rows: the first after "are", else the last value."""
-        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
-        for token in self.tokens[verbs[-1] :] if verbs else ():
-            if token.role not in ("value", "compared"):
-                continue
-            alike = token.role == "compared"
-            for condition in said:
-                same = alike or condition.value == token.value
-                if condition.column == token.columns[0] and same:
-                    return condition
-        *_, last = [c for c in said if any(c.value == t.value for t in self.values)] or said
-        return last
+    def _told(self) -> list[str | Condition]:
+        """What is told of rows: its conditions, and its columns of yes and no.
 
-    def _says_what_are(self, name: str) -> bool:
-        """Whether a value is told of those that say yes: "of the survivors were women"."""
-        verbs = [i for i, word in enumerate(self.reading.words) if word in _COPULAS]
-        roles = [t.role == "value" for t in self.tokens]
-        if not verbs or any(roles[: verbs[-1]]) or not any(roles[verbs[-1] :]):
-            return False
-        return any(name in token.columns for token in self.tokens[: verbs[-1]])
+        That is the first after "are", and what "and" puts with it: "are green and from Lapland".
+        Without such a verb it is a column of yes and no, which is named by its own verb, else the
+        last value, or the first of "women in first class"; none where that cannot be told.
+        """
+        places = [(i, found) for i in range(len(self.tokens)) if (found := self._tellable(i))]
+        verbs = [
+            i
+            for i, word in enumerate(self.reading.words)
+            if word in _COPULAS and i > 1 and self.reading.word(i - 1) not in _JOINING
+        ]
+        after = [i for i, _ in places if verbs and i > verbs[-1]]
+        binary = [i for i, found in places if isinstance(found[0], str)]
+        if not places:
+            return []
+        last, begin = places[-1][0], places[0][0]
+        if after or binary:
+            begin = after[0] if after else binary[0]
+        elif self._restricts(last) and self._restricts(begin) and not self._all_joined(places):
+            return []
+        elif not self._restricts(last) and not self._all_joined(places):
+            begin = last
+        told: list[str | Condition] = []
+        before = begin
+        for index, found in places:
+            again = index > begin and found[0] in told  # "lamps or chairs" is one condition
+            if index == begin or again or (index > begin and self._puts_together(before, index)):
+                told += found
+                before = index
+            elif index > begin:
+                break
+        return told
+
+    def _tellable(self, index: int) -> list[str | Condition]:
+        """The conditions of a word, or the column of yes and no that it names."""
+        token = self.tokens[index]
+        if token.role == "column" and len(token.columns) == 1:
+            return [c for c in token.columns if self.frame.column(c).binary]
+        said, others = self.where(self.values), self.reading.conditions
+        match token.role:
+            case "value" | "excluded":
+                same = [c for c in said if c.column == token.columns[0]]
+                several = [c for c in same if c.operator == "in" and token.value in c.value]
+                return [*several, *(c for c in same if c.value == token.value)]
+            case "compared":
+                return [c for c in others if c.column in token.columns and c.operator != "!="]
+            case "year" | "date":
+                times = times_of(said, self.frame)
+                return [*times]
+        return []
+
+    def _puts_together(self, one: int, other: int) -> bool:
+        """Whether an "and" stands between two words."""
+        between = self.tokens[one + 1 : other]
+        return any(token.word in _JOINING and not token.role for token in between)
+
+    def _all_joined(self, places: Sequence[tuple[int, Any]]) -> bool:
+        return all(self._puts_together(a, b) for (a, _), (b, _) in pairwise(places))
+
+    def _restricts(self, index: int) -> bool:
+        """Whether a word says of which rows something is told: "in Lapland", "with state green"."""
+        start = index - 1
+        while start > 0 and self.tokens[start].role in ("condition", "column", "operator"):
+            start -= 1
+        while self.reading.word(start) in ("the", "a", "an"):
+            start -= 1
+        before = self.reading.word(start)
+        return before in _PREPOSITIONS and self.reading.word(start - 1) not in SHARE
 
     def _tells_shares_of_all(self) -> bool:
         """Whether "of each" asks which part of all the rows a group has, and not of its own."""
@@ -915,7 +1041,7 @@ class _Question(Asked):
         labels = [c for c in self.named if not frame.column(c).numeric]
         labels = [c for c in labels if c not in held and c not in measures]
         if not by:
-            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1]
+            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or self._ranked()
         if not measures:
             known = adjective(word.split()[-1])
             common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
@@ -956,6 +1082,14 @@ class _Question(Asked):
         return Query(
             "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
         )
+
+    def _ranked(self) -> tuple[Key, ...]:
+        """The things of which some are the first: "the three deepest lakes", "which is deepest"."""
+        things = self.reading.things
+        places = [i for i, token in enumerate(self.tokens) if token.role == "superlative"]
+        after = [self.reading.thing(i + 1) for i in places]
+        which = self.reading.says({"which"}) and "is" in self.reading.words
+        return (Key(things),) if things and (things in after or which) else ()
 
     def _ranks_rows(self) -> bool:
         """Whether rows are asked for: so many of them, or "the warmest sample"."""

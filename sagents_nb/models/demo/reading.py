@@ -261,15 +261,19 @@ class Reading:
     @property
     def things(self) -> str:
         """The column of the things that are named and not counted, though rows are of them."""
-        for index, token in enumerate(self.tokens):
-            named = token.role == "frame" and not token.text.startswith("`")
-            named = named or (not token.role and token.word not in FILLERS)
-            if not named or self.word(index - 1) in ("in", "from"):
-                continue
-            found = thing_of(token.word, self.frame) or unsure_thing_of(token.word, self.frame)
-            if found:
+        for index in range(len(self.tokens)):
+            if self.word(index - 1) not in ("in", "from") and (found := self.thing(index)):
                 return found
         return ""
+
+    def thing(self, index: int) -> str:
+        """The column of the things that a word names, of which several rows are; "" without."""
+        token = self.tokens[index] if 0 <= index < len(self.tokens) else None
+        if token is None or token.text.startswith("`"):
+            return ""
+        if token.role != "frame" and (token.role or token.word in FILLERS):
+            return ""
+        return thing_of(token.word, self.frame) or unsure_thing_of(token.word, self.frame)
 
     def _mark_steps(self) -> dict[int, Period]:
         """Where it says "from year to year" or "year over year": one time, and no two columns."""
@@ -354,6 +358,8 @@ class Reading:
             return 0  # "how many runs" counts the rows that a column numbers
         if len(words) == 1 and _is_done(column, words[0]):
             return 0  # samples are rows, of which a column says when they were sampled
+        if len(words) == 1 and self._begins_only(column, words[0]):
+            return 12
         if "id" in parts and "id" not in words:
             return 0  # the number of a passenger is not the passenger
         if len(words) == 1 and stem(words[0]) == stem(self.frame.name) and len(parts) > 1:
@@ -367,6 +373,13 @@ class Reading:
             scores.append(fit)
             left.remove(part)
         return 20 * (not left) + 4 * min(scores)
+
+    def _begins_only(self, column: Column, word: str) -> bool:
+        """Whether a word of letters and digits begins that name only: "co2" of co2_ppm."""
+        if word.isalpha() or word.isdigit():
+            return False
+        begins = re.compile(rf"{re.escape(word)}[\W_]", re.IGNORECASE)
+        return [c for c in self.frame.columns if begins.match(c.name)] == [column]
 
     def _mark_values(self) -> None:
         for length in (3, 2, 1):

@@ -704,7 +704,8 @@ def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     share = f" ({_percent(count / frame.size)})" if frame.size and not where else ""
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        return f"{_of_all(count, frame)}{where} {has} no value of `{query.measures[0]}`{share}."
+        told = _many(count, "row") if where else _of_all(count, frame)
+        return f"{told}{where} {has} no value of `{query.measures[0]}`{share}."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
         return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
@@ -744,7 +745,7 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     if not query.measures:
         most = query.top or _SHOWN
         cut = len(rows) >= most  # the code gives the first rows only
-        which = f"The first {most} rows" if cut else "Rows"
+        which = f"The first {_many(most, 'row')}" if cut else "Rows"
         also = "; there may be more" if cut else ""
         return f"{which} of `{frame.name}`{where}{also}:\n\n{markdown_table(rows, most)}"
     column = query.measures[0]

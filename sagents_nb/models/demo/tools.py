@@ -73,6 +73,11 @@ class Parameter:
             kind = next((k for k in kind if k != "null"), "string")
         return str(kind)
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it takes a number of any size, and none of a few choices."""
+        return self.type in ("integer", "number") and not self.choices
+
     def called(self, *names: str) -> bool:
         """Whether its name holds one of these words."""
         return any(word in names for word in self.words)
@@ -171,6 +176,8 @@ class Offer:
         # Files: a path needs a tool that takes one, and such a tool needs a path or the word.
         takes_path = any(p.called("path", "file", "filename") for p in self.parameters)
         if PATH.search(unquoted(clause)):
+            if "read" in self.groups and not takes_path:
+                return 0.0  # it shows something else
             score += 2.0 if takes_path else -2.0
         elif takes_path and not said & FILE_WORDS:
             if self.groups & {"delete", "move", "edit"}:
@@ -187,6 +194,11 @@ def _searches_files(offer: Offer) -> bool:
     return "search" in offer.groups and any(p.called("path", "file") for p in offer.parameters)
 
 
+def of_other_files(offer: Offer, clause: str) -> bool:
+    """Whether a tool searches files, of which a clause says nothing."""
+    return _searches_files(offer) and not (stems(clause) & _PLACES or quoted(clause))
+
+
 def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     """The tools that fit a clause, the best first.
 
@@ -199,7 +211,7 @@ def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
     fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
     found = [offer for _, _, offer in fitting]
-    if found and _searches_files(found[0]) and not (stems(clause) & _PLACES or quoted(clause)):
+    if found and of_other_files(found[0], clause):
         # "Find the area of Inari" searches no files where a tool knows areas.
         found.sort(key=_searches_files)
     bare = unquoted(PATH.sub(" ", clause))

@@ -18,6 +18,12 @@ ARITHMETIC = re.compile(
     r"(?<![\d.])\({0,9}\d[\d\s.()]{0,40}"
     r"(?:(?:\*\*|//|[-+*/%])\s{0,9}\({0,9}\d[\d.]{0,30}[\s)]{0,9}){1,50}"
 )
+# One that nobody closed goes to the end, as in Markdown.
+_FENCED = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[^\n]*(?:\n(?P<inside>.*?))??"
+    r"(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 WORD = re.compile(r"[A-Za-z]+")
 
 
@@ -123,8 +129,14 @@ _SEPARATOR = re.compile(
     r",?\s+(?:and\s+)?then\s+|,\s+(?:and\s+)?(?:(?:then|finally|also)\s+)?|"
     r"\s+and\s+(?:(?:then|finally|also)\s+)?|\s+before\s+you\s+"
 )
+_SAYS_NOTHING = (
+    r"for (?:example|instance)|of course|by the way|at first|from now on|(?:after|before) that|"
+    r"in (?:general|addition|short|brief|detail|particular|(?:your|my|plain|other)(?: own)? words|"
+    r"(?:one|two|three|a few) (?:words?|sentences?|lines?))"
+)
 _LEAD = re.compile(
-    r"^(?:(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
+    rf"^(?:(?:{_SAYS_NOTHING}),\s+|"
+    r"(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
     r"and|hi|hello|hey)[,!]?\s+|"
     r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
     r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+|"
@@ -138,11 +150,18 @@ _LEAVING_OUT = re.compile(
     r"^\s*(?:except(?:ing)?|excluding|apart\s+from|besides|without|leaving\s+out|other\s+than)\b[^,]*$",
     re.IGNORECASE,
 )
+# "Of the lakes in Lapland, which is deepest", "For each lake, what is the mean depth".
+_RESTRICTING = re.compile(
+    r"^\s*(?:of|among(?:st)?|in|for|from|within|during|on|at|between|by|per|across|since|after|"
+    r"before|until)\b[^,]*$",
+    re.IGNORECASE,
+)
 _PLEASE = re.compile(
     r",?\s+(?:please|now|for me|and (?:return|report)(?: back)?"
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"(?:^|(?<=\s))(\d{1,2})[.)]\s+(?=[A-Za-z])")
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _PLAN = re.compile(
     r"^(?:(?:make|write|create|prepare|draw up|start with|use|keep)\s+)?(?:me\s+)?"
@@ -182,6 +201,16 @@ _TALK = re.compile(
 STOP = re.compile(
     r"^(?:stop|never ?mind|cancel(?: that| it| the rest)?|forget it)\b", re.IGNORECASE
 )
+
+
+def fenced_apart(text: str) -> tuple[str, list[str]]:
+    r"""A prompt without its fenced blocks, and what stands in these.
+
+    >>> fenced_apart("Run this:\n```python\ndelete x\n```\nand count")
+    ('Run this:\n\nand count', ['delete x'])
+    """
+    found = [(match["inside"] or "").removesuffix("\n") for match in _FENCED.finditer(text)]
+    return _FENCED.sub("", text), found
 
 
 @lru_cache(maxsize=4096)
@@ -276,9 +305,26 @@ def adjective(word: str) -> tuple[bool, list[str]] | None:
 
 
 def is_question(text: str) -> bool:
-    """Whether a clause asks something."""
+    """Whether a clause asks something.
+
+    >>> is_question("In 2020, how many lakes are there"), is_question("in 2020, show the lakes")
+    (True, False)
+    """
+    lead, comma, rest = text.partition(",")
+    if comma and (_LEAVING_OUT.match(lead) or _RESTRICTING.match(lead)):
+        text = rest
     first = (words(text) or [""])[0]
     return first in _QUESTION or (text.rstrip().endswith("?") and first not in VERBS)
+
+
+def after_plan(text: str) -> str:
+    """What stands behind the words that only ask for a plan, where it is said with them.
+
+    >>> after_plan("Make a to-do list: load the data"), after_plan("Plan a trip")
+    ('load the data', 'Plan a trip')
+    """
+    plan, colon, rest = text.partition(":")
+    return rest.strip() if colon and rest.strip() and is_plan(plan) else text
 
 
 def is_plan(text: str) -> bool:
@@ -322,6 +368,8 @@ def clauses(text: str) -> list[str]:
     """
     kept: list[str] = []
     text = text.replace("\x00", " ")  # it marks what is hidden below
+    if [int(n) for n in _NUMBERED.findall(text)][:2] == [1, 2]:
+        text = _NUMBERED.sub("\n", text)  # "1. count the rows 2. write a summary"
 
     def hide(match: re.Match[str]) -> str:
         kept.append(match[0])
@@ -332,20 +380,23 @@ def clauses(text: str) -> list[str]:
     parts: list[str] = []
     for sentence in re.split(r"(?<=[.!?])\s+|[\n;]+", hidden):
         sentence = sentence.strip()
-        begin = 0
+        begin, lead, prefix = 0, "", ""
         for separator in _SEPARATOR.finditer(sentence):
             following = words(_LEAD.sub("", sentence[separator.end() :]))[:2]
             asks = following[:1] and following[0] in ("which", "how", "what", "who")
             asks = asks or following in (["are", "there"], ["is", "there"])
             then = "then" in words(separator[0])
-            if _LEAVING_OUT.match(sentence[begin : separator.start()]):
+            before = sentence[begin : separator.start()]
+            if _LEAVING_OUT.match(before) or (_RESTRICTING.match(before) and not then):
+                lead = f"{before}, "
                 continue  # "Except for Oslo, which is largest": it is a part of what follows
-            if _LEAD.fullmatch(f"{sentence[begin : separator.start()]} "):
+            if _LEAD.fullmatch(f"{before} "):
                 begin = separator.end()  # "And then": the first word asks for nothing
             elif following and (then or following[0] in VERBS or asks):
-                parts.append(sentence[begin : separator.start()])
+                parts.append(prefix + before)
                 begin = separator.end()
-        parts.append(sentence[begin:])
+                prefix = lead if asks else ""  # "In 2020, how many are there and which is largest"
+        parts.append(prefix + sentence[begin:])
 
     def restore(part: str) -> str:
         while "\x00" in part:
