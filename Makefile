@@ -80,7 +80,7 @@ test-notebooks: $(ENV) $(BUNDLE)  ## Re-run every notebook and compare its outpu
 test-packaging: $(ENV) $(BUNDLE)  ## Build wheel and sdist from a clean clone, install and use them
 	$(PYTEST) -m packaging --timeout 600 tests/packaging
 
-test-browser: $(ENV) $(BUNDLE)  ## Real JupyterLab, Notebook 7 and marimo in Chromium
+test-browser: $(ENV) $(BUNDLE)  ## The main ways through JupyterLab, Notebook 7, marimo and the hub in Chromium; the rest is soak
 	$(PY) tests/browser/chromium.py
 	$(PYTEST) -n 2 --dist loadfile -m "browser and not soak" tests/browser
 

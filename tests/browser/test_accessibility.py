@@ -108,6 +108,7 @@ def test_axe_finds_nothing_in_a_narrow_panel(lab_window: LabWindow) -> None:
                     assert faults(panel) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_in_an_exported_page(
     theme: Literal["light", "dark"], browser: Browser, tmp_path: Path
@@ -131,6 +132,7 @@ s
 """
 
 
+@pytest.mark.soak
 def test_the_keyboard_is_enough_from_the_first_message_to_the_last_stop(lab: Lab) -> None:
     notebook = lab.open([SETUP, KEYBOARD])
     for i in (0, 1):

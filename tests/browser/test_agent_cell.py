@@ -99,6 +99,7 @@ def test_text_appears_while_the_cell_still_runs(lab: Lab) -> None:
     assert notebook.foreign_requests == []
 
 
+@pytest.mark.soak
 def test_the_todo_list_changes(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
@@ -191,6 +192,7 @@ def test_stop_ends_a_long_run(lab: Lab, button: str) -> None:
     expect(notebook.cell_output(3)).to_contain_text("'cancelled'")
 
 
+@pytest.mark.soak
 def test_the_kernels_interrupt_denies_what_waits(lab: Lab) -> None:
     notebook = agent_notebook(
         lab, "session(write('x'), 'later')", "%%agent\nWrite.", "print(s.status, s.files.list())"
@@ -222,6 +224,7 @@ def test_after_a_reload_the_panel_shows_the_same_transcript(lab_window: LabWindo
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(
     lab_window: LabWindow,
 ) -> None:
@@ -247,6 +250,7 @@ def test_after_a_reload_a_session_that_nobody_has_is_shown_as_it_was_last(
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_a_run_that_failed_goes_on_below_its_cell_and_is_kept_there(lab: Lab) -> None:
     turns = "sa.ModelError('The line is down.'), write('# Report'), told"
     notebook = agent_notebook(lab, f"session({turns}, gate=False)", "%%agent\nWrite.")

@@ -78,6 +78,7 @@ def test_what_waits_stays_in_sight_wherever_the_conversation_is_read(lab: Lab) -
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_a_form_beside_an_answered_card_shows_its_fields_and_its_buttons(lab: Lab) -> None:
     calls = 'ToolCall("a", "ship", dict(to="Ann")), ToolCall("b", "ship", dict(to="Bob", note="!"))'
     notebook = opened(lab, f"[{calls}], 'Done.'", "%%agent\nShip both.")
@@ -98,6 +99,7 @@ def test_a_form_beside_an_answered_card_shows_its_fields_and_its_buttons(lab: La
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_the_host_pulls_no_name_from_its_value(lab: Lab) -> None:
     notebook = opened(lab, "money, 'Done.'", "%%agent\nPay the rent.")
     notebook.run_cell(1)
@@ -162,6 +164,7 @@ def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab
     notebook.screenshot("decided-both")
 
 
+@pytest.mark.soak
 def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:
     notebook = opened(lab, "[LINES, money], LINES", "%%agent\nPay the rent.")
     notebook.run_cell(1)
@@ -189,6 +192,7 @@ def test_the_end_of_a_run_closes_nothing_and_moves_nothing(lab: Lab) -> None:
     assert _line_at_the_top(pane) == before
 
 
+@pytest.mark.soak
 def test_formulas_are_set_and_prices_and_wide_tables_are_left_alone(lab_window: LabWindow) -> None:
     notebook = opened(lab_window, "ANSWER", "%%agent\nWhat is the mean?")
     notebook.run_cell(1)

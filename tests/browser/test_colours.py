@@ -12,7 +12,7 @@ from tests.browser.marimo import Marimo
 from tests.browser.test_agent_cell import agent_notebook, part
 from tests.browser.test_marimo import say, talk
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 ANSWER = """It is this:
 

@@ -107,6 +107,7 @@ def test_what_waits_is_found_from_anywhere_and_approved_edited_or_rejected(
     letters(hub)
 
 
+@pytest.mark.soak
 def test_the_browser_tells_of_what_begins_to_wait_and_leads_there(windows: list[HubPage]) -> None:
     first, second = windows
     # What Chromium without a screen shows to nobody.
@@ -137,6 +138,7 @@ def test_the_browser_tells_of_what_begins_to_wait_and_leads_there(windows: list[
     assert page.evaluate("notes.length") == 1
 
 
+@pytest.mark.soak
 def test_who_hands_on_work_leads_to_who_has_it(window: HubPage) -> None:
     page = window.open()
     window.make_agency("Others")
@@ -152,6 +154,7 @@ def test_who_hands_on_work_leads_to_who_has_it(window: HubPage) -> None:
     expect(window.panel.get_by_test_id("entry").last).to_contain_text("Done: Done: Sent to Ada.")
 
 
+@pytest.mark.soak
 def test_of_two_windows_that_answer_at_once_one_does(
     windows: list[HubPage], hub: HubServer
 ) -> None:
@@ -172,6 +175,7 @@ def test_of_two_windows_that_answer_at_once_one_does(
     letters(hub, "Ada: All is well.")
 
 
+@pytest.mark.soak
 def test_a_hub_that_ends_and_begins_anew_is_found_again_and_nothing_happens_twice(
     window: HubPage, hub: HubServer
 ) -> None:
@@ -232,6 +236,7 @@ def test_a_line_that_breaks_while_an_answer_comes_is_mended_and_nothing_is_missi
     expect(window.panel.get_by_test_id("silent")).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_of_very_many_threads_the_newest_are_shown_until_more_are_asked_for(
     window: HubPage, hub: HubServer
 ) -> None:
@@ -252,6 +257,7 @@ def test_of_very_many_threads_the_newest_are_shown_until_more_are_asked_for(
     expect(page.get_by_test_id("thread")).to_have_count(53)
 
 
+@pytest.mark.soak
 def test_a_thread_that_another_window_deletes_is_told_to_be_gone(windows: list[HubPage]) -> None:
     first, second = windows
     first.open()
@@ -339,6 +345,7 @@ def test_the_keyboard_is_enough_from_the_token_to_an_answer(
     expect(window.panel).to_contain_text("Done: Sent to Ada.")
 
 
+@pytest.mark.soak
 def test_axe_finds_nothing_in_any_part_light_dark_and_narrow(
     window: HubPage, hub: HubServer
 ) -> None:

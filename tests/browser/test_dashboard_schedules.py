@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.dashboard import HubPage, letters
@@ -76,6 +77,7 @@ def test_a_schedule_is_made_begins_by_itself_and_leads_to_its_thread(
     letters(hub)
 
 
+@pytest.mark.soak
 def test_what_the_hub_says_of_a_field_stands_at_that_field(window: HubPage) -> None:
     page = window.open()
     window.make_agency("Wrong")
@@ -111,6 +113,7 @@ def test_what_the_hub_says_of_a_field_stands_at_that_field(window: HubPage) -> N
     window.provoked = "400"
 
 
+@pytest.mark.soak
 def test_a_schedule_is_changed_as_it_was_written_and_deleted(window: HubPage) -> None:
     page = window.open()
     window.make_agency("Changes")
@@ -140,6 +143,7 @@ def test_a_schedule_is_changed_as_it_was_written_and_deleted(window: HubPage) ->
     expect(page.get_by_role("heading", name="Schedules", level=1)).to_be_focused()
 
 
+@pytest.mark.soak
 def test_a_schedule_that_another_window_deletes_is_told_to_be_gone(
     windows: list[HubPage],
 ) -> None:
@@ -157,6 +161,7 @@ def test_a_schedule_that_another_window_deletes_is_told_to_be_gone(
     second.provoked = "404"
 
 
+@pytest.mark.soak
 def test_the_keyboard_is_enough_to_make_a_schedule(window: HubPage) -> None:
     page, press = window.open(), window.page.keyboard.press
     window.make_agency("Keys alone")
@@ -177,6 +182,7 @@ def test_the_keyboard_is_enough_to_make_a_schedule(window: HubPage) -> None:
     expect(page.get_by_role("main")).to_contain_text("Every 30 minutes")
 
 
+@pytest.mark.soak
 def test_axe_finds_nothing_in_schedules_light_dark_and_narrow(window: HubPage) -> None:
     page = window.open()
     window.make_agency("Looked at")

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.browser.lab import Lab, NotebookPage
 from tests.browser.states import themes
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 PLAIN = (
     "graph TD; A[Load the data] --> B{Is it clean?}; B -- yes --> C((Fit)); B -- no --> D[Clean]"

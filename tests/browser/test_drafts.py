@@ -12,7 +12,7 @@ from tests.browser.test_agent_cell import give
 from tests.browser.test_agent_cell import part as part_of
 from tests.browser.test_composer import DOT
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 SETUP = """
 %load_ext sagents_nb

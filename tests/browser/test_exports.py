@@ -116,6 +116,7 @@ def test_the_policy_of_an_exported_page_refuses_each_kind_of_connection(
     context.close()
 
 
+@pytest.mark.soak
 def test_an_exported_notebook_opens_in_jupyterlab_and_runs_nothing(lab: Lab) -> None:
     path = lab.server.root / "exported.ipynb"
     path.write_text(notebook_of(document_with(["*so*", *SCRIPTS[:40], *ASKING])), encoding="utf-8")

@@ -103,6 +103,7 @@ def test_the_tree_is_walked_by_keyboard_and_enter_opens(lab: Lab) -> None:
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_images_and_notebooks_are_seen_in_both_themes(lab: Lab) -> None:
     notebook = files_view(lab)
     row(notebook, "/plots/mass.png").click()
@@ -120,6 +121,7 @@ def test_images_and_notebooks_are_seen_in_both_themes(lab: Lab) -> None:
     assert notebook.foreign_requests == []
 
 
+@pytest.mark.soak
 def test_a_file_is_downloaded_byte_for_byte(lab: Lab) -> None:
     notebook = files_view(lab)
     row(notebook, "/data/all.zip").click()
@@ -170,6 +172,7 @@ def test_what_the_run_did_is_shown_and_undone(lab: Lab) -> None:
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_all_that_the_run_did_is_undone_at_once(lab: Lab) -> None:
     notebook = files_view(lab)
     expect(notebook.cell(1)).to_contain_text("The last run changed 3 files.")

@@ -64,6 +64,7 @@ def test_who_answers_a_card_goes_on_at_the_next_and_then_in_the_composer(lab: La
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_keys_are_shown_where_they_are_heard(lab: Lab) -> None:
     notebook = opened(lab)
     notebook.run_cell(1)  # Ctrl+Enter leaves Lab in command mode
@@ -96,6 +97,7 @@ s
 """
 
 
+@pytest.mark.soak
 def test_no_key_is_shown_while_an_answer_is_typed(lab: Lab) -> None:
     notebook = lab.open([SETUP, QUESTION])
     for i in (0, 1):
@@ -119,6 +121,7 @@ s
 """
 
 
+@pytest.mark.soak
 def test_a_button_that_cannot_be_pressed_yet_shows_no_key(lab: Lab) -> None:
     notebook = lab.open([SETUP, LONG])
     for i in (0, 1):
@@ -134,6 +137,7 @@ def test_a_button_that_cannot_be_pressed_yet_shows_no_key(lab: Lab) -> None:
     expect(keys).to_have_text(["A", "E", "R"])
 
 
+@pytest.mark.soak
 def test_a_fresh_question_takes_no_focus_from_the_notebook(lab: Lab) -> None:
     turns = 'write("/a.md", "# A", "w1"), "Done."'
     source = f's = session({turns}, ask=["write_file"])\n%agent use s'
@@ -158,6 +162,7 @@ def test_a_fresh_question_takes_no_focus_from_the_notebook(lab: Lab) -> None:
     notebook.wait_for_cell(2)
 
 
+@pytest.mark.soak
 def test_a_focus_elsewhere_in_the_notebook_is_not_taken(lab: Lab) -> None:
     notebook = opened(lab)
     send(notebook, "Write.")
@@ -186,6 +191,7 @@ def test_escape_twice_in_the_composer_stops_the_run(lab: Lab) -> None:
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_newest_covers_nothing_of_a_card_that_is_in_sight(lab: Lab) -> None:
     long = "\\n\\n".join(f"Line {n}." for n in range(60))
     files = '{"/plan.md": "one\\ntwo\\n"}'
@@ -209,6 +215,7 @@ def test_newest_covers_nothing_of_a_card_that_is_in_sight(lab: Lab) -> None:
     expect(pill).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_a_link_to_a_file_opens_it_and_the_edited_message_is_marked(lab: Lab) -> None:
     made = f"""session({ANSWER!r}, "Yes.", files={{"/b.md": "# B"}})"""
     notebook = lab.open([SETUP, f's = said({made}, "Write.", "Sure?")\ns'])
@@ -244,6 +251,7 @@ s = session(write("/a.md", "# A", "w1"), "Written.", ToolCall("h1", "hold", {}),
 """
 
 
+@pytest.mark.soak
 def test_escape_gives_the_focus_back_to_the_notebook(lab: Lab) -> None:
     notebook = lab.open([SETUP, WAYS_OUT, "%%agent\nWrite.", "%%agent\nHold."])
     for i in (0, 1):
@@ -280,6 +288,7 @@ def test_escape_gives_the_focus_back_to_the_notebook(lab: Lab) -> None:
     expect(notebook.cell(2)).to_be_focused()
 
 
+@pytest.mark.soak
 def test_a_click_on_a_prompt_gives_the_focus_back_to_the_notebook(lab: Lab) -> None:
     notebook = opened(lab)
     part(notebook, "composer").fill("A draft")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.lab import NOTEBOOK, Lab, LabWindow, SharedLab, SharedPage
 from tests.browser.test_agent_cell import agent_notebook, part
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 BUTTON = """
 import anywidget, asyncio, traitlets

@@ -70,6 +70,7 @@ def cut_off_payment(lab: Lab) -> NotebookPage:
     return notebook
 
 
+@pytest.mark.soak
 def test_a_panel_whose_kernel_has_ended_promises_only_what_a_store_has(lab: Lab) -> None:
     notebook = lab.open(
         [
@@ -117,6 +118,7 @@ def test_after_a_restart_an_approval_is_given_and_the_run_goes_on(lab: Lab) -> N
     expect(notebook.cell_output(4)).to_contain_text("The tool said:")
 
 
+@pytest.mark.soak
 def test_after_a_crash_a_person_says_what_became_of_a_call(lab: Lab) -> None:
     notebook = cut_off_payment(lab)
     card = part(notebook, 3, "approval")

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.lab import Lab, NotebookPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 BRANCHES = """
 %load_ext sagents_nb

@@ -13,7 +13,7 @@ from playwright.sync_api import TimeoutError
 from tests.browser.lab import NOTEBOOK, Lab
 from tests.talking import PATIENCE
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 

@@ -36,6 +36,7 @@ def test_the_mended_cell_takes_the_place_of_the_magic_and_runs(lab: Lab) -> None
     expect(notebook.cell_output(2)).to_have_text("[4]:1")
 
 
+@pytest.mark.soak
 def test_the_code_of_an_answer_is_inserted_below(lab: Lab) -> None:
     notebook = agent_notebook(lab, MENDED, "%%agent --cell\nWrite it.", "'the last cell'")
     notebook.run_cell(1)
@@ -55,6 +56,7 @@ def test_a_plot_of_the_agents_stands_in_the_cell_and_stays_in_the_file(lab: Lab)
     assert [o for o in outputs if "image/png" in o.get("data", {})]
 
 
+@pytest.mark.soak
 def test_tab_offers_the_options_of_a_cell(lab: Lab) -> None:
     notebook = agent_notebook(lab, MENDED, "%%agent --")
     editor = source(notebook, 1)
@@ -73,6 +75,7 @@ for q in ("France?", "Italy?"):
     s.send(q).result()"""
 
 
+@pytest.mark.soak
 def test_a_fork_is_opened_by_the_cell_that_is_put_below(lab: Lab) -> None:
     notebook = agent_notebook(lab, TALKING, "s", "'the last cell'")
     notebook.run_cell(1)

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.browser.lab import Lab
 from tests.browser.test_agent_cell import agent_notebook, give
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 WRITE_AND_TELL = 'session(["I write.", write("# Report")], once("seen", LONG), delay=0.001)'
 

@@ -72,6 +72,7 @@ def test_each_view_shows_its_part_and_they_move_together(lab: Lab) -> None:
     quiet(notebook)
 
 
+@pytest.mark.soak
 def test_a_file_opens_by_a_click_and_shows_what_it_is(lab: Lab) -> None:
     notebook = views(lab, "s.approve().result(10); sa.FilesView(s)")
     notebook.cell(1).locator("[data-testid=file][data-path='/notes/report.md']").click()
@@ -90,6 +91,7 @@ def test_a_file_opens_by_a_click_and_shows_what_it_is(lab: Lab) -> None:
     quiet(notebook)
 
 
+@pytest.mark.soak
 def test_a_session_as_the_last_line_is_the_whole_panel(lab: Lab) -> None:
     notebook = views(lab, "s")
     panel = part(notebook, 1, "sagents-panel")
@@ -128,6 +130,7 @@ def test_an_approval_by_keyboard_alone(lab: Lab) -> None:
     quiet(notebook)
 
 
+@pytest.mark.soak
 def test_in_the_dark_theme_the_panel_is_dark(lab: Lab) -> None:
     notebook = views(lab, "s")
     panel = part(notebook, 1, "sagents-panel")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.browser.lab import Lab, LabWindow, NotebookPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 SETUP = r"""
 %load_ext sagents_nb

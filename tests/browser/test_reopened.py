@@ -12,6 +12,7 @@ from tests.browser.test_agent_cell import agent_notebook, part
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.soak
 def test_long_results_are_folded_without_their_kernel_too(lab_window: LabWindow) -> None:
     notebook = agent_notebook(
         lab_window,
@@ -62,6 +63,7 @@ def test_what_was_said_is_there_without_its_kernel(
     notebook.screenshot(f"reopened-{host}")
 
 
+@pytest.mark.soak
 def test_what_a_tool_drew_is_seen_without_its_kernel_where_nobody_trusts_the_notebook(
     lab_window: LabWindow,
 ) -> None:

@@ -11,7 +11,7 @@ from tests.browser.lab import Lab, LabWindow, NotebookPage
 from tests.browser.test_agent_cell import agent_notebook, part
 from tests.browser.test_stop import be_heard
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 REPORT = "session(write('# Report'), told, 'The second answer.', 'The third answer.')"
 

@@ -13,7 +13,7 @@ from tests.browser.windows import HostPage
 from tests.hub.web.kernels import SETUP
 from tests.hub.web.served import TOKEN, serving
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 CELLS = [
     SETUP,

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.docs.conftest import site as site
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -9,7 +9,7 @@ from tests.browser.lab import Lab, NotebookPage
 from tests.browser.test_agent_cell import part
 from tests.browser.test_composer import DOT
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
 OPTION = (
     "Take the wells of the northern field only, as the probes of the others were not calibrated "

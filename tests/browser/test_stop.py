@@ -32,6 +32,7 @@ def be_heard(notebook: NotebookPage, i: int) -> None:
     expect(panel).to_have_attribute("data-heard-while-busy", "true")
 
 
+@pytest.mark.soak
 def test_a_panel_is_there_though_the_kernel_computes_from_the_first_moment(
     lab_window: LabWindow,
 ) -> None:
@@ -59,6 +60,7 @@ def test_stop_ends_what_a_tool_computes_in_the_kernel(lab: Lab) -> None:
     expect(notebook.cell_output(3)).to_contain_text("'cancelled'")
 
 
+@pytest.mark.soak
 def test_stop_ends_a_cell_that_waits_in_sync_code(lab: Lab) -> None:
     notebook = agent_notebook(
         lab, COMPUTE, "s", "result = s.send('Go.').result()", AFTERWARDS, "s.status"
@@ -95,6 +97,7 @@ def test_a_click_on_approve_counts_while_a_sync_cell_runs(lab: Lab) -> None:
     expect(notebook.cell_output(2)).to_contain_text("/report.md")
 
 
+@pytest.mark.soak
 def test_an_approval_is_clicked_while_a_sync_cell_waits_for_it(lab_window: LabWindow) -> None:
     """In the first panel of its page: the kernel computes from before it is there."""
     notebook = agent_notebook(
@@ -115,6 +118,7 @@ def test_an_approval_is_clicked_while_a_sync_cell_waits_for_it(lab_window: LabWi
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_stop_ends_a_sync_cell_that_waits_for_an_approval(lab: Lab) -> None:
     notebook = agent_notebook(
         lab, "session(write('# Report'), told)", "s.send('Write.').result(wait=True)", AFTERWARDS
@@ -134,6 +138,7 @@ s = sa.Session(sa.Agent(ScriptedModel([write("# A"), asked, "later"]), middlewar
                         interrupt_on={"write_file": True}))"""
 
 
+@pytest.mark.soak
 def test_what_is_stopped_while_it_waits_for_people_was_stopped(lab: Lab) -> None:
     notebook = agent_notebook(lab, QUESTION, "%%agent\nGo.", "%%agent --no-wait\nAsk.")
     for i, stop in ((1, "approval-stop"), (2, "stop")):
@@ -150,6 +155,7 @@ def test_what_is_stopped_while_it_waits_for_people_was_stopped(lab: Lab) -> None
     assert notebook.console == []
 
 
+@pytest.mark.soak
 def test_stop_in_a_cell_that_waits_its_turn_leaves_the_run_before_it_alone(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
@@ -196,6 +202,7 @@ def test_escape_stops_when_it_is_pressed_twice_and_what_waits_is_shown(lab: Lab)
     expect(composer).to_have_value("And then?\nOr this?")
 
 
+@pytest.mark.soak
 def test_a_figure_is_drawn_whole_though_the_page_asks_for_something_meanwhile(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,

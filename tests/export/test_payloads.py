@@ -57,6 +57,7 @@ def test_a_frozen_panel_of_them_is_text_only(batch: list[str]) -> None:
     assert [f"a href={address}" for address in links if leads_nowhere_else(address)] == live
 
 
+@pytest.mark.soak
 def test_a_notebook_of_all_of_them_adds_nothing_to_the_page_that_nbconvert_makes() -> None:
     def elements(payloads: list[str]) -> list[str]:
         notebook = nbformat.reads(notebook_of(document_with(payloads)), as_version=4)

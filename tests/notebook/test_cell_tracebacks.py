@@ -50,6 +50,7 @@ def test_what_an_error_came_from_is_shortened_too(shell: InteractiveShell) -> No
     assert told.endswith("KeyError: 'a'")
 
 
+@pytest.mark.soak
 def test_what_calls_itself_without_end_is_short(shell: InteractiveShell) -> None:
     # IPython looks for the source of each frame in every module of this process: a few will do.
     code = """

@@ -30,6 +30,7 @@ def passed(said: str) -> int:
     return int(found[1])
 
 
+@pytest.mark.soak
 @pytest.mark.spec("S1.14.5")
 def test_a_project_whose_conversations_are_a_users_passes_its_tests(folder: Path) -> None:
     assert main(["setup", str(folder), "--yes"]) == 0

@@ -63,6 +63,7 @@ def outputs(notebooks: Notebooks) -> dict[str, Any]:
     return dict(zip([*OURS, *YOURS], shown, strict=True))
 
 
+@pytest.mark.soak
 def test_a_notebook_with_every_frame_passes_each_time(recorded: Notebooks) -> None:
     for kind, data in outputs(recorded).items():
         if kind in COLUMNS:

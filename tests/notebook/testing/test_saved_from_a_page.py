@@ -76,6 +76,7 @@ def test_it_passes_as_it_is_and_fails_where_the_transcript_of_a_run_differs(
     assert "1 failed, 5 passed" in done.stdout
 
 
+@pytest.mark.soak
 def test_an_image_of_another_version_of_what_drew_it_is_the_same(saved: Notebooks) -> None:
     done = saved.run("drawn.ipynb")
     assert done.returncode == 0, done.stdout

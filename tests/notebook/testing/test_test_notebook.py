@@ -180,6 +180,7 @@ def test_what_is_no_notebook_is_named(notebooks: Notebooks) -> None:
     assert "'nothing.ipynb' is no notebook; name an .ipynb file or a folder." in done.stderr
 
 
+@pytest.mark.soak
 def test_what_cannot_be_read_is_named(notebooks: Notebooks) -> None:
     (notebooks.folder / "torn.ipynb").write_text("{")
     notebooks.copy("damaged", "%%agent", "%%agent")
@@ -217,6 +218,7 @@ def test_a_kernel_that_ends_is_named_at_once(notebooks: Notebooks) -> None:
     assert done.stderr.endswith("ends.ipynb: not recorded, because its kernel ended.\n")
 
 
+@pytest.mark.soak
 def test_short_says_a_line_of_each_cell_that_fails_and_no_color_is_heeded(
     notebooks: Notebooks,
 ) -> None:
@@ -230,6 +232,7 @@ def test_short_says_a_line_of_each_cell_that_fails_and_no_color_is_heeded(
     assert "\x1b[" not in notebooks.run("wrong.ipynb", "--short", NO_COLOR="1").stdout
 
 
+@pytest.mark.soak
 def test_answers_of_the_demo_are_not_recorded_which_is_said(notebooks: Notebooks) -> None:
     said = "answers of the demo are computed in each run, and not recorded"
     for name, model in [("unnamed", ""), ("named", "'demo'")]:
