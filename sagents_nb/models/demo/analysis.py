@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY
+from .data_words import CHANGES, DOWN, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY, UP
 from .data_words import SHOW as SHOWS
 from .frames import (
     WHOLE,
@@ -66,6 +66,9 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _LEANS = re.compile(r"^(?:and|by|per|for|in|what about|how about|only|now)\b", re.IGNORECASE)
+_HAS_MOST = re.compile(
+    rf"\b(?:has|have|had|with) (?:the )?(?:{'|'.join(sorted(UP | DOWN))}) [a-z]", re.IGNORECASE
+)
 # "How many women" and "how many men recovered" ask for the same of both.
 _COUNTED = re.compile(r"^how many \w+$", re.IGNORECASE)
 _AND_HOW_MANY = re.compile(
@@ -578,6 +581,8 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
     change = next((c for c in (read(t, frame) for t in trials) if isinstance(c, Query)), None)
     if change is None:
         return found
+    if not change.measures and _HAS_MOST.search(step):
+        return found  # of something that is no measure, so not of the one before
     statistic = EXTREMES[said[0]] if said else statistic_of(step)
     turned = change.order if superlative(rest) and earlier.wants == "first" else ""
     if not (statistic or turned or change.by or change.measures or change.conditions):
@@ -585,13 +590,15 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
     columns = {condition.column for condition in change.conditions}
     kept = [c for c in earlier.where if c.column not in columns]
     that = [c for c in earlier.that if c.column not in columns]
+    # Which rows a share is of is asked of a share; else "both" is of the rows alone.
+    where, of_share = (change.where, change.that) if earlier.that else (change.conditions, ())
     return replace(
         earlier,
         statistic=statistic or earlier.statistic,
         by=change.by or earlier.by,
         measures=change.measures or earlier.measures,
-        where=(*kept, *change.where),
-        that=(*that, *change.that),
+        where=(*kept, *where),
+        that=(*that, *of_share),
         order=turned or earlier.order,
         subjects=() if change.by else earlier.subjects,
         word="" if change.measures or turned else earlier.word,
