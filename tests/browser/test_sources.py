@@ -18,7 +18,7 @@ import sagents_nb as sa
 Path("tides.md").write_text("# Tides\\n\\nHigh tide is at six.\\n\\n# Boats\\n\\nLater.\\n")
 index = sa.DocumentIndex("index.db")
 index.add("tides.md")
-turns = [sa.ToolCall("c1", "search_documents", {"query": "tides boats"}),
+turns = [sa.ToolCall("c1", "search_documents", {"query": "when is high tide"}),
          "High tide is at six [1], or at noon [9]."]
 s = sa.Session(sa.Agent(sa.ScriptedModel(turns), middleware=[sa.Retrieval(index)]))
 """
@@ -57,7 +57,7 @@ def test_the_card_of_a_task_has_its_question_and_what_it_made(lab_window: LabWin
             notebook.wait_for_cell(i)
     panel = part(notebook, 3, "sagents-panel")
     expect(panel.get_by_text("In which unit?").first).to_be_visible()
-    answer = panel.locator("textarea").first
+    answer = panel.locator("textarea, input").first
     answer.fill("words")
     answer.press("Enter")
     notebook.wait_for_cell(3)
