@@ -160,12 +160,28 @@ def history(turns: list[Any]) -> list[sa.Message]:
     return messages
 
 
+_any = given(st.lists(_turn, max_size=12), st.integers(0, 4), st.integers(0, 3))
+
+
 @pytest.mark.spec("R4.2.2")
-@given(st.lists(_turn, max_size=12), st.integers(0, 4), st.integers(0, 3))
+@_any
 @settings(max_examples=150, deadline=None)
 def test_whatever_was_said_the_request_is_one_a_provider_takes(
     turns: list[Any], shown: int, slack: int
 ) -> None:
+    check(turns, shown, slack)
+
+
+@pytest.mark.soak
+@_any
+@settings(max_examples=10_000, deadline=None)
+def test_of_ten_thousand_conversations_each_request_is_one_a_provider_takes(
+    turns: list[Any], shown: int, slack: int
+) -> None:
+    check(turns, shown, slack)
+
+
+def check(turns: list[Any], shown: int, slack: int) -> None:
     agent = agent_of("done", turns_shown=shown, slack=slack)
     state = sa.State().add_messages(history(turns))
     agent.run("now", state=state)

@@ -108,7 +108,20 @@ def test_news_do_not_answer_what_waits_for_people(agents: sa.AgentRegistry, gate
 
 
 def test_completions_that_race_turns_are_each_told_once(agents: sa.AgentRegistry) -> None:
-    agents.add(agent_of(*["Done."] * 60, name="quick"))
+    race(agents, turns=12)
+
+
+@pytest.mark.soak
+def test_a_thousand_completions_that_race_turns_are_each_told_once(
+    agents: sa.AgentRegistry,
+) -> None:
+    race(agents, turns=200)
+
+
+def race(agents: sa.AgentRegistry, turns: int) -> None:
+    """Turns that start five tasks each, while those that were begun before come to their end."""
+    tasks_begun = 5 * turns
+    agents.add(agent_of(*["Done."] * tasks_begun, name="quick"))
 
     def answer(request: ModelRequest) -> Any:
         last = request.messages[-1]
@@ -116,12 +129,12 @@ def test_completions_that_race_turns_are_each_told_once(agents: sa.AgentRegistry
             return "Fine."
         return [start("quick", f"c{n}") for n in range(5)]
 
-    session = sa.Session(starting(agents, *[answer] * 200))
-    for _ in range(12):
+    session = sa.Session(starting(agents, *[answer] * (20 * turns)))
+    for _ in range(turns):
         session.send("Go.").result(PATIENCE)
-    tasks = agents.store.tasks.list(context=session.id)
-    assert len(tasks) == 60
-    until(lambda: len(told(session)) == 60 and session.status == "idle")
+    tasks = agents.store.tasks.list(context=session.id, limit=tasks_begun + 1)
+    assert len(tasks) == tasks_begun
+    until(lambda: len(told(session)) == tasks_begun and session.status == "idle")
     ids = [m.metadata["task"]["id"] for m in session.messages if "task" in m.metadata]
     assert sorted(ids) == sorted(task.id for task in tasks)
 
