@@ -313,7 +313,7 @@ def test_what_asked_before_it_ran_asks_after_a_restart_too_also_where_its_tool_i
     loaded = kernel.ok("%agent load mine", front_end=True)
     assert "'mine' had tools that this notebook does not have by now: double." in loaded.text
     assert kernel.ok(GATES).text == "['write_file']\n"
-    asked = kernel.ok("%%agent --no-wait\nSave a note to /c.md", front_end=True)
+    asked = kernel.ok("%%agent --no-wait\nWrite 'hello' to /c.md", front_end=True)
     assert "write_file" in str(kernel.ok("%agent status", front_end=True).value)
     assert not asked.error
     assert kernel.ok("print(sa.sessions.get('mine').files.list())").text == "[]\n"
