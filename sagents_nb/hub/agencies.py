@@ -106,6 +106,14 @@ def get(connection: sql.Connection, tables: Tables, id: str) -> Agency:
     return Agency(*rows[0])
 
 
+def hold(connection: sql.Connection, tables: Tables, agency: Agency) -> None:
+    """Have nobody delete the agency until this transaction ends; raises NotFound if one has."""
+    c = tables.hub_agencies.c
+    there = sql.select(c.id).where(c.id == agency.id).with_for_update(read=True)
+    if connection.execute(there).first() is None:
+        raise missing(agency.id)
+
+
 def missing(id: str) -> NotFound:
     """What is said of an agency that is not there, or is not for whoever asks."""
     return NotFound(f"There is no agency {id!r:.110}; the list of agencies names them.")

@@ -26,6 +26,10 @@ from .vocabulary import SPAWNED
 logger = logger_of(__name__)
 
 
+GONE = "Error: The sub-agent is gone."
+"""What a parent hears of a child that was deleted."""
+
+
 class Host(Protocol):
     """The hub, as far as children need it."""
 
@@ -115,13 +119,22 @@ class Children:
 
     def give(self, agency: Agency, child: Thread, parent: Mapping[str, str]) -> None:
         """A ``child`` has ended: its ``parent`` is told, also where another process has it."""
+        self._tell(agency, child.record.id, lambda: child.answer, parent)
+
+    def gone(self, agency: Agency, child_id: str, parent: Mapping[str, str]) -> None:
+        """A child was deleted: its ``parent`` is told."""
+        self._tell(agency, child_id, lambda: GONE, parent)
+
+    def _tell(
+        self, agency: Agency, child_id: str, answer: Callable[[], str], parent: Mapping[str, str]
+    ) -> None:
         try:
             self._hub.thread(agency, parent["threadId"])
         except Owned as owned:
             report = {
                 "token": parent["token"],
-                "childThreadId": child.record.id,
-                "report": child.answer,
+                "childThreadId": child_id,
+                "report": answer(),
             }
             path = f"{thread_path(agency.id, parent['threadId'])}/child_result"
             try:
@@ -154,7 +167,7 @@ class Children:
             try:
                 child = self._hub.thread(agency, link.child_id)
             except NotFound:
-                return "Error: The sub-agent is gone."
+                return GONE
             if child.status in ("completed", "error", "canceled"):
                 return child.answer
         if link.deadline is not None and time.time() >= link.deadline:

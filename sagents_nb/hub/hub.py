@@ -243,14 +243,18 @@ class Hub:
         >>> hub.close()
         """
         self._guests.end(agency, "its agency is deleted")
-        for record in self.threads(agency):
+        self._delete_threads(agency)
+        self._catalogue.forget(agency)
+        self._delete_threads(agency)  # that began meanwhile; from now on none does
+
+    def _delete_threads(self, agency: Agency) -> None:
+        for record in reversed(self.threads(agency)):  # nobody is told of the end of a child then
             try:
                 self.delete_thread(agency, record.id)
             except NotFound:
                 continue  # somebody was faster
             except Owned as owned:
                 self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
-        self._catalogue.forget(agency)
 
     # blueprints
 
@@ -654,10 +658,13 @@ class Hub:
         []
         >>> hub.close()
         """
-        if self._threads.record(agency, id).in_notebook:
+        record = self._threads.record(agency, id)
+        if record.in_notebook:
             self._notebooks.withdraw(agency, id)
-        else:
-            self._threads.delete(agency, id, partial(self.cancel, agency))
+            return
+        self._threads.delete(agency, id, partial(self.cancel, agency))
+        if record.parent is not None:
+            self._children.gone(agency, id, record.parent)
 
     # conversations of notebooks
 

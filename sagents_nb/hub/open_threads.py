@@ -18,7 +18,7 @@ from ..files import Mount, VirtualFilesystem
 from ..scope import owner_of
 from ..session import Session
 from ..store import ConversationStore, conversations
-from . import standings
+from . import agencies, standings
 from .agencies import Agency
 from .doors import Doors
 from .event_log import EventLog, ThreadEvent
@@ -113,8 +113,14 @@ class OpenThreads:
     def create(self, agency: Agency, record: ThreadRecord) -> Thread:
         """A new thread, open."""
         self._agent_of(agency, record)  # what cannot be one is refused before anything is made
-        mine = self._store.scoped(agency)
-        mine.create_conversation(metadata=record.metadata(), id=record.id)
+        owner, metadata = owner_of(agency), record.metadata()
+
+        def begin(connection: sql.Connection) -> None:
+            tables = self._store.database.tables
+            agencies.hold(connection, tables, agency)
+            conversations.create(connection, tables, owner, None, metadata, record.id)
+
+        self._store.database.run(begin, about=record.id)
         return self.get(agency, record.id)
 
     def keep(self, agency: Agency, thread: Thread, **changes: Any) -> None:

@@ -296,8 +296,13 @@ def _brought(stack: Iterable[Middleware]) -> set[str]:
 
 
 def _gated(blueprint: Blueprint) -> dict[str, bool]:
-    given = blueprint.config.get(_HITL, {})
-    names = given.get("tools", []) if isinstance(given, Mapping) else None
+    # A word that is written wrong would have nobody asked.
+    if wrong := next((key for key in blueprint.config if _HITL == key.casefold() != key), None):
+        raise ConfigurationError(
+            f'The config of blueprint {blueprint.name!r} has {wrong!r}; write it "hitl".'
+        )
+    given = blueprint.config.get(_HITL, {"tools": []})
+    names = given["tools"] if isinstance(given, Mapping) and [*given] == ["tools"] else None
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         raise ConfigurationError(
             f'The config "hitl" of blueprint {blueprint.name!r} is {{"tools": […]}}, with names.'

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -229,17 +229,34 @@ class Thread:
         with self._lock:
             if idempotency_key is not None and idempotency_key in self._keys:
                 return self.run
-            for path, content in files.items():
-                self.session.files.write(path if path.startswith("/") else f"/{path}", content)
             if idempotency_key is not None and said:
                 named = {**said[-1].metadata, IDEMPOTENCY_KEY: idempotency_key}
                 said[-1] = msgspec.structs.replace(said[-1], metadata=named)
-            self._use_agent()
-            self._say(said)
+            with self._put(files):
+                self._use_agent()
+                self._say(said)
             if idempotency_key is not None:
                 self._keys.add(idempotency_key)
                 self.tell([(REQUEST_ACCEPTED, {"idempotencyKey": idempotency_key})])
             return self.run
+
+    @contextmanager
+    def _put(self, files: Mapping[str, str]) -> Iterator[None]:
+        """Have these files be there; where what follows is refused, as they were before."""
+        mine, before = self.session.files, dict[str, str | bytes | None]()
+        try:
+            for path, content in files.items():
+                path = path if path.startswith("/") else f"/{path}"
+                before[path] = mine.read(path).content if mine.exists(path) else None
+                mine.write(path, content)
+            yield
+        except BaseException:
+            for path, was in reversed(before.items()):
+                if was is not None:
+                    mine.write(path, was)
+                elif mine.exists(path):
+                    mine.delete(path)
+            raise
 
     @kinds.checked
     def has_accepted(self, idempotency_key: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.hub import Hub
+from sagents_nb.hub import Hub, Thread
 from sagents_nb.hub.agencies import NameTaken, digest_of
 from tests.hub.world import World
-from tests.talking import in_threads
+from tests.talking import in_threads, until
 
 
 @pytest.mark.spec("H3.5.1")
@@ -90,3 +90,24 @@ def test_what_was_deleted_is_gone_with_all_that_it_had(stored_world: World) -> N
     for table in (tables.hub_agencies, tables.hub_blueprints, tables.hub_events):
         rows = world.hub.store.database.run(lambda c, t=table: c.execute(t.select()).all())
         assert rows == []
+
+
+def test_nothing_begins_in_an_agency_that_is_being_deleted(stored_world: World) -> None:
+    world, hub = stored_world, stored_world.hub
+    world.says(*["Done."] * 200)
+    began: list[Thread] = []
+
+    def begin(number: int) -> None:
+        if number == 0:
+            until(lambda: len(began) > 10)
+            hub.delete_agency(world.agency)
+            return
+        for _ in range(20):
+            began.append(hub.create_thread(world.agency, "clerk"))
+
+    outcomes = in_threads(6, begin)
+    assert {type(outcome) for outcome in outcomes[1:]} == {sa.NotFound}
+    tables = hub.store.database.tables
+    left = hub.store.database.run(lambda c: c.execute(tables.conversations.select()).all())
+    assert left == []
+    assert all(thread.is_gone for thread in began)

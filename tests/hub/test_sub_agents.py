@@ -60,6 +60,23 @@ def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path | s
         assert "run.paused" not in told(hub, agency, boss)
 
 
+def test_a_child_that_is_deleted_is_told_to_be_gone_and_its_parent_goes_on(
+    path: Path | str,
+) -> None:
+    slow = sa.ScriptedModel(["never" * 99], delay=3600)
+    models = {"boss": [task("c1", "one"), "Too bad."], "worker": slow}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        until(lambda: boss.status == "paused")
+        [child] = boss.children
+        hub.delete_thread(agency, child)
+        assert still(boss, "completed")
+        assert "Too bad." in contents(boss)
+        assert any(c.startswith("Error: The sub-agent") for c in contents(boss))
+
+
 @pytest.mark.spec("H3.3.2")
 def test_one_that_takes_too_long_is_given_up(path: Path | str) -> None:
     slow = sa.ScriptedModel(["never" * 99], delay=3600)

@@ -69,6 +69,20 @@ def test_people_are_asked_about_tools_that_the_tags_give_or_a_pattern_is_about(n
     made.check(gated("look", "task", "pay", "ask_user", "mcp_*", tags=["default", "shop"]))
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"hitl": {"tool": ["look"]}},
+        {"hitl": {}},
+        {"hitl": {"tools": ["look"], "nope": 1}},
+        {"HITL": {"tools": ["look"]}},
+    ],
+)
+def test_a_config_by_which_nobody_would_be_asked_is_refused(config: dict[str, Any]) -> None:
+    with pytest.raises(sa.ConfigurationError, match="hitl"):
+        system().add_tool(look).check(Blueprint("guide", "Be.", config=config))
+
+
 @pytest.mark.spec("H3.4.3")
 @pytest.mark.parametrize("tool", [lambda at: at, functools.partial(look, "sea")])
 def test_a_tool_without_a_name_is_refused(tool: Any) -> None:

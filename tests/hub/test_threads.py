@@ -654,3 +654,18 @@ def test_a_run_that_was_cut_off_before_it_told_anything_is_paused(world: World) 
     thread = world.reopened(thread)
     assert thread.status == "paused"
     assert world.told(thread) == ["hitl.interrupt", "run.paused"]
+
+
+@pytest.mark.parametrize(
+    ("said", "files"),
+    [("", {"/x": "new", "/old": "new"}), ("Go.", {"/a": "x", "/old": "new", "/a/b": "y"})],
+)
+def test_files_of_what_is_refused_are_as_they_were(
+    world: World, said: str, files: dict[str, str]
+) -> None:
+    thread = world.thread("Done.")
+    thread.session.files.write("/old", "old")
+    with pytest.raises(sa.SagentsError):
+        thread.invoke([sa.Message.user(said)], files)
+    assert thread.session.files.list() == ["/old"]
+    assert thread.session.files.read("/old").text == "old"
