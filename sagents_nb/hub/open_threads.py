@@ -18,6 +18,7 @@ from ..files import Mount, VirtualFilesystem
 from ..scope import owner_of
 from ..session import Session
 from ..store import ConversationStore, conversations
+from ..store.database import leases
 from . import agencies, standings
 from .agencies import Agency
 from .doors import Doors
@@ -75,6 +76,7 @@ class OpenThreads:
         # Of several who open, change or delete one thread at once, each does it alone.
         self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._keeping = threading.Lock()
+        self._stalls = store.database.stalls
         self._closed = False
 
     def __len__(self) -> int:
@@ -180,8 +182,24 @@ class OpenThreads:
 
         Raises NotFound, also for another agency's, and Owned where another process has it open.
         """
+        self._let_go_of_lost()
         with self.turn(id):
             return self._open(agency, id)
+
+    def _let_go_of_lost(self) -> None:
+        """Where this process stood still, close what another one has taken meanwhile."""
+        database = self._store.database
+        if (stalls := database.stalls) == self._stalls:
+            return
+        self._stalls = stalls
+        held = database.run(lambda c: leases.held_by(c, database.tables, database.owner))
+        for id, live in tuple(self._live.items()):
+            if id in held or live.record.in_notebook or live.session.resting is not None:
+                continue
+            with self.turn(id):
+                if self._live.get(id) is live:
+                    self.take(id)
+                    live.close("another process has it")
 
     def _open(self, agency: Agency, id: str) -> Thread:
         """The thread, for whose turn it is."""
@@ -254,6 +272,7 @@ class OpenThreads:
 
     def delete(self, agency: Agency, id: str, cancel: Callable[[Thread], None]) -> None:
         """``cancel`` the thread of that id and delete all of it, its files too."""
+        self._let_go_of_lost()
         with self.turn(id):
             thread = self._open(agency, id)
             cancel(thread)

@@ -12,13 +12,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sql
 
+import sagents_nb as sa
 from sagents_nb.errors import Owned, StoreError
 from sagents_nb.files.storages.sql import files_table
 from sagents_nb.hub import Agency, Hub, Thread
@@ -163,6 +164,27 @@ def test_what_a_stopped_owner_writes_later_is_refused(
 ) -> None:
     monkeypatch.setattr(leases, "STALE_AFTER", 0.6)
     assert survive(postgres_url, 1, seed=4, stale=0.6)["late writes"] == 14
+
+
+def test_who_stood_still_has_no_thread_that_another_took_meanwhile(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'hub.db'}"
+    system = zombie.system_with(lambda number: "over")
+    with closing(Hub(system, url)) as hub, closing(Hub(system, url)) as heir:
+        agency, _ = hub.create_agency()
+        taken, kept = (hub.create_thread(agency, "clerk") for _ in range(2))
+        taken.invoke([sa.Message.user("over")])
+        assert still(taken, "completed")
+        lease, owner = hub.store.database.tables.leases, heir.store.database.owner.text
+        taking = lease.update().where(lease.c.conversation_id == taken.record.id)
+        taking = taking.values(owner=owner, epoch=lease.c.epoch + 1)
+        heir.store.database.run(lambda connection: connection.execute(taking))
+        assert hub.thread(agency, taken.record.id) is taken  # nothing tells it
+        hub.store.database.renewed_at -= 2 * leases.STALE_AFTER
+        for ask in (hub.thread, hub.delete_thread):
+            with pytest.raises(Owned):
+                ask(agency, taken.record.id)
+        assert hub.thread(agency, kept.record.id) is kept
+        assert taken.is_gone
 
 
 @pytest.mark.soak

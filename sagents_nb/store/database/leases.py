@@ -371,6 +371,12 @@ def renew_all(connection: sql.Connection, tables: Tables, owner: Owner) -> None:
     connection.execute(leases.update().where(of_them).values(heartbeat_at=now(connection)))
 
 
+def held_by(connection: sql.Connection, tables: Tables, owner: Owner) -> set[str]:
+    """The conversations that the owner has."""
+    query = sql.select(tables.leases.c.conversation_id).where(*_has(tables, owner))
+    return set(connection.execute(query).scalars())
+
+
 def _has(tables: Tables, owner: Owner) -> tuple[sql.TextClause, sql.ColumnElement[bool]]:
     return sql.text(IS_HELD), tables.leases.c.owner == owner.text
 

@@ -80,6 +80,7 @@ class Database:
         self.held: set[tuple[str, int]] = set()
         self.connection = StoreConnection(self.url, self.tables)
         self.renewed_at = time.monotonic()
+        self._stalls = 0
         self._inherited: list[Any] = []
         self._numbers = itertools.count()
         self._begin_anew()
@@ -212,8 +213,16 @@ class Database:
     def _until_beat(self) -> float:
         return self.renewed_at + leases.RENEWED_EVERY - time.monotonic()
 
+    @property
+    def stalls(self) -> int:
+        """How often a heartbeat was so late that others may have taken what this process has.
+
+        So it is where the process was stopped, and then goes on as if nothing had happened.
+        """
+        return self._stalls + (time.monotonic() - self.renewed_at > leases.STALE_AFTER)
+
     def _beat(self, do: Callable[..., None], connection: StoreConnection) -> None:
-        self.renewed_at = time.monotonic()
+        self._stalls, self.renewed_at = self.stalls, time.monotonic()
         work = partial(do, tables=self.tables, owner=self.owner)
         connection.commit([[work]], _LOCKED_MOST)
 
