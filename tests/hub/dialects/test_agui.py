@@ -636,6 +636,9 @@ def test_two_names_and_two_agencies_are_other_threads_and_no_id_is_told_by_a_nam
     elsewhere = World(f"sqlite:///{tmp_path}/other.db")
     try:
         same = msgspec.structs.replace(elsewhere.agency, id=world.agency.id)
+        kept = elsewhere.hub.store.database.tables.hub_agencies
+        renamed = kept.update().values(id=same.id)
+        elsewhere.hub.store.database.run(lambda connection: connection.execute(renamed))
         assert elsewhere.hub.named_thread(same, "clerk", "tab").record.id not in ids
     finally:
         elsewhere.close()
