@@ -47,3 +47,9 @@ def test_nothing_is_taken_over_that_changes_what_is_asked(
 def test_where_no_row_is_so_that_is_said() -> None:
     answer = ask("List the days with more than 500 cups in {cafe}.", frames={"cafe": CAFE})
     assert answer.text.startswith("There is no row of `cafe` with `cups` over 500.")
+
+
+def test_rows_without_what_is_asked_for_are_not_said_to_be_missing() -> None:
+    frame = pd.DataFrame({"name": ["a", "b", "c"], "note": [None, None, None], "x": [1, 2, 3]})
+    answer = ask("List the note of {notes} with x over 1", frames={"notes": frame})
+    assert answer.text.startswith("No row of `notes` with `x` over 1 has a value there.")

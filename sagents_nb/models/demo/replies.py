@@ -78,7 +78,8 @@ def _lead(query: Query) -> str:
 
 def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     if not rows or all(value is None for row in rows for value in row.values()):
-        if query.kind == "values" or not rows:
+        whole = not any(frame.column(measure).missing for measure in query.measures)
+        if query.kind == "values" and whole:  # else rows that are so may lack what is asked for
             return f"There is no row of `{frame.name}`{_where(query)}."
         return f"No row of `{frame.name}`{_where(query)} has a value there."
     match query.kind:
