@@ -78,8 +78,9 @@ def _lead(query: Query) -> str:
 
 def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     if not rows or all(value is None for row in rows for value in row.values()):
-        whole = not any(frame.column(measure).missing for measure in query.measures)
-        if query.kind == "values" and whole:  # else rows that are so may lack what is asked for
+        # Rows that are so may lack what is asked for.
+        lacking = any(frame.column(measure).missing for measure in query.measures)
+        if (query.kind == "rows" and not rows) or (query.kind == "values" and not lacking):
             return f"There is no row of `{frame.name}`{_where(query)}."
         return f"No row of `{frame.name}`{_where(query)} has a value there."
     match query.kind:
