@@ -191,15 +191,19 @@ class OpenThreads:
         database = self._store.database
         if (stalls := database.stalls) == self._stalls:
             return
-        self._stalls = stalls
+        # Before it is asked what is held: what is opened meanwhile is, and was not taken.
+        awake = {
+            id: live
+            for id, live in tuple(self._live.items())
+            if not live.record.in_notebook and live.session.resting is None
+        }
         held = database.run(lambda c: leases.held_by(c, database.tables, database.owner))
-        for id, live in tuple(self._live.items()):
-            if id in held or live.record.in_notebook or live.session.resting is not None:
-                continue
+        for id in awake.keys() - held:
             with self.turn(id):
-                if self._live.get(id) is live:
+                if self._live.get(id) is awake[id]:
                     self.take(id)
-                    live.close("another process has it")
+                    awake[id].close("another process has it")
+        self._stalls = stalls  # only now: who comes meanwhile finds none of these either
 
     def _open(self, agency: Agency, id: str) -> Thread:
         """The thread, for whose turn it is."""
