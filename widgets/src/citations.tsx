@@ -1,6 +1,7 @@
 // What an answer is taken from: its sources, and the markers in its text that lead to them.
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { BareButton, linkTo } from "./button";
 import { FaintLine } from "./faint";
 import { Icon } from "./icons";
 import { useFold } from "./memory";
@@ -63,9 +64,9 @@ function Source({ citation: { number, location, quote = "" }, place }: { citatio
       </summary>
       {open && <TextBlock text={quote} />}
       {open && file && (
-        <button type="button" class="sagents-link" onClick={() => reading!.pick({ path: file.path })}>
+        <BareButton class="sagents-link" onClick={() => reading!.pick({ path: file.path })}>
           Open {file.path}
-        </button>
+        </BareButton>
       )}
     </details>
   );
@@ -106,10 +107,11 @@ export function linkMarkers(content: DocumentFragment, citations: Citation[], sh
 }
 
 function markerOf({ number, location }: Citation, text: string, show: (number: number) => void): HTMLElement {
-  const marker = document.createElement(location ? "button" : "span");
-  marker.className = location ? "sagents-link" : "sagents-faint";
-  marker.textContent = location ? text : `${text}?`;
+  const marker = location ? linkTo(() => show(number), text) : document.createElement("span");
+  if (!location) {
+    marker.className = "sagents-faint";
+    marker.textContent = `${text}?`;
+  }
   marker.title = location ? placeOf(location) : UNVERIFIED;
-  if (location) marker.onclick = () => show(number);
   return marker;
 }

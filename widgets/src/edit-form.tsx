@@ -149,8 +149,8 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
             </label>
           );
         }
-        const text = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-        if (text === undefined) return null;
+        if (!Object.hasOwn(kinds, name)) return null;
+        const text = kinds[name]!;
         const { type, enum: choices } = parameters[name]!;
         if (type === "boolean") {
           return (

@@ -1,7 +1,7 @@
 // Markdown on the page: blocks of sanitised HTML, and code blocks with a copy button.
 import { createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { BareButton } from "./button";
+import { BareButton, linkTo } from "./button";
 import { CitationsContext, linkMarkers } from "./citations";
 import { CopyButton, copyButtonFor } from "./copy";
 import type { Diagram } from "./diagrams";
@@ -97,7 +97,8 @@ function HtmlBlock({ html, level }: { html: string; level?: number }) {
     }
     for (const link of files ? content.querySelectorAll("a") : []) {
       const file = files && files.find(({ path, is_directory }) => !is_directory && encodeURI(path) === targets.get(link));
-      if (file) link.replaceWith(fileLink(link, () => reading!.pick({ path: file.path })));
+      // The page has nothing at that address.
+      if (file) link.replaceWith(linkTo(() => reading!.pick({ path: file.path }), ...link.childNodes));
     }
     if (cited) linkMarkers(content, cited.citations, cited.show);
     root.current!.replaceChildren(content);
@@ -105,16 +106,6 @@ function HtmlBlock({ html, level }: { html: string; level?: number }) {
     return () => forget.forEach((one) => one());
   }, [html, level, files, cited]);
   return <div class="sagents-md-block" ref={root} />;
-}
-
-/** What a link to a file of the conversation is: the page has nothing at that address. */
-function fileLink(link: Element, open: () => void): HTMLButtonElement {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "sagents-link";
-  button.append(...link.childNodes);
-  button.onclick = open;
-  return button;
 }
 
 type CodeProps = { code: string; language?: string; coloured?: boolean; bare?: boolean };

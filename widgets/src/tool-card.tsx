@@ -4,11 +4,11 @@ import { useContext, useState } from "preact/hooks";
 import { ApprovalCard } from "./approval-card";
 import { Arguments, summaryOf } from "./arguments";
 import { BareButton } from "./button";
+import { isAgent } from "./calls";
 import { changeOf } from "./changes";
 import { Counts } from "./diff";
 import { ErrorText } from "./error-text";
 import { Faint, FaintLine } from "./faint";
-import { isAgent } from "./calls";
 import { count, oneLine, seconds } from "./format";
 import { Icon, type IconName } from "./icons";
 import { MemoryContext, useFold } from "./memory";
@@ -20,7 +20,7 @@ import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
 import { canonicalJson } from "./visible";
 import { AgentStream, InsideAgent } from "./agent-stream";
-import type { AgentState, Decided, JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
+import type { AgentState, Decided, Json, JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
 /** What is known of a call. */
 export type CallProps = {
@@ -152,7 +152,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
           {decided && <Outcome decided={decided} />}
           {stream && <AgentStream agent={stream} place={place} over={over || status !== "running"} answer={result} />}
           {call.error && <Problem text={call.error} />}
-          <TaskOutcome task={result?.metadata?.task as Task | undefined} />
+          <TaskOutcome task={taskIn(result?.metadata?.task)} />
           {result && !result.is_interrupt && <Result result={result} rich={agent && !result.is_error} />}
         </div>
       )}
@@ -196,6 +196,12 @@ function Outcome({ decided: { type, by, message, always } }: { decided: Decided 
 }
 
 type Task = { id: string; state: string; seconds?: number; tokens?: number; artifacts?: string[] };
+
+/** The task that a result's metadata speak of; a tool of somebody's own may mean another thing by the word. */
+function taskIn(found: Json | undefined): Task | undefined {
+  const { id, state, artifacts = [] } = (found ?? {}) as Partial<Task>;
+  return typeof id === "string" && typeof state === "string" && Array.isArray(artifacts) ? (found as Task) : undefined;
+}
 
 /** How a task of another agent went, and what it made. */
 function TaskOutcome({ task }: { task?: Task }) {

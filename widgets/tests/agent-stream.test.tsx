@@ -1,7 +1,7 @@
 // Sub-agents in the cards of their calls: what they say and do, while they do it and after.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import type { AgentState } from "../src/protocol";
+import type { AgentState, JsonObject } from "../src/protocol";
 import { asked, calls, find, gave, one, said, settle, show } from "./page";
 
 const task = said(calls("t1", "task", { instructions: "Look.", subagent_type: "helper" }));
@@ -102,3 +102,23 @@ test("the card of a call of its that was approved says so, and by whom", async (
   await settle();
   expect(card.querySelector("[data-testid=outcome]")!.textContent).toBe("Approved by ann");
 });
+
+const ended = { name: "agent_lab", status: "completed", display_text: null, duration: 2 };
+const finished = (metadata: JsonObject) =>
+  emptyState({ entries: [said(calls("t1", "agent_lab", {})), gave({ tool_call_id: "t1", name: "agent_lab", content: "Done.", metadata })], tools: { t1: ended } });
+
+test("of a task it is said how it went and what it made", async () => {
+  await show(finished({ task: { id: "task-7", state: "input_required", seconds: 3, tokens: 1200, artifacts: ["/plot.png"] } }));
+  await open(0, "agent_lab");
+  expect(one("task").textContent).toMatch(/^task-7: input required \(3(\.0)? s, 1,200 tokens\); it made \/plot\.png$/);
+});
+
+test.each<JsonObject>([{ task: "sweep the floor" }, { task: { id: 7 } }, { task: { id: "a", state: 1 } }, { task: { id: "a", state: "done", artifacts: {} } }, { task: null }])(
+  "what a tool of somebody's own means by a task is not taken for one: %j",
+  async (metadata) => {
+    await show(finished(metadata));
+    await open(0, "agent_lab");
+    expect(find("task")).toEqual([]);
+    expect(find("tool-card")[0]!.textContent).toContain("Done.");
+  },
+);
