@@ -96,6 +96,6 @@ class Room:
         waiting = len(self._waiting(agency))
         if waiting >= limits.approvals:
             raise TooMany(
-                f"{waiting} threads of this agency wait for people, as many as it may have; answer "
-                "or cancel one, then try again."
+                f"{waiting} threads of this agency wait for people, and none begins beside "
+                f"{limits.approvals}; answer or cancel one, then try again."
             )

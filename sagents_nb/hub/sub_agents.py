@@ -140,6 +140,8 @@ class Delegation(Middleware):
     ) -> Interrupt | ToolOutput:
         if self.delegate is None:
             return _refused("No hub is here, so there are no sub-agents.")
+        if not description.strip():  # it could not even begin
+            return _refused("Nothing is said there; say what it is to do.")
         place = f"{ctx.session_id} {len(ctx.state.messages)} {ctx.tool_call_id}"
         task = Task(
             id=hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:32],

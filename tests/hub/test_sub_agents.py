@@ -60,6 +60,18 @@ def test_a_kind_that_is_not_there_is_an_error_and_the_run_goes_on(path: Path | s
         assert "run.paused" not in told(hub, agency, boss)
 
 
+def test_a_task_that_says_nothing_is_an_error_and_makes_no_child(path: Path | str) -> None:
+    models = {"boss": [task("c1", " "), "I see."], "worker": ["never"]}
+    with a_hub(path, models) as hub:
+        agency, _ = hub.create_agency()
+        boss = hub.create_thread(agency, "boss")
+        go(boss)
+        assert still(boss, "completed")
+        assert "Error: Nothing is said there; say what it is to do." in contents(boss)
+        assert not boss.children
+        assert len(hub.threads(agency)) == 1
+
+
 def test_a_child_that_is_deleted_is_told_to_be_gone_and_its_parent_goes_on(
     path: Path | str,
 ) -> None:
