@@ -452,7 +452,7 @@ class Actor:
             )
         messages = self._state.messages
         last = messages[-1] if messages else Message("assistant")
-        goes_on = last.stop_reason == "pause_turn" or is_blank(last)
+        goes_on = bool(messages) and (last.stop_reason == "pause_turn" or is_blank(last))
         unanswered = last.role in ("user", "tool")
         since = self.log.last if run_id else 0
         further = functools.partial(self._further_run, run_id or new_run_id(), since)

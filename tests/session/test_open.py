@@ -389,6 +389,27 @@ def test_a_message_that_was_being_answered_waits_for_retry(
     assert again.status == "idle"
 
 
+def test_a_first_message_that_had_not_begun_is_what_a_retry_begins_with(
+    disk: Disk, store: ConversationStore
+) -> None:
+    class Slow(sa.Middleware):
+        async def before_run(self, state: sa.State, ctx: Any) -> sa.State:
+            reached.set()
+            while not late.is_set():
+                await asyncio.sleep(0.01)
+            return state
+
+    late, reached = threading.Event(), threading.Event()
+    session = session_in(store, "too late", middleware=[Slow()])
+    session.send("hi")
+    assert reached.wait(PATIENCE)
+    again = disk.crashed(session, "hello")
+    late.set()
+    assert (again.status, again.messages, again.info()["queued"]) == ("paused", [], 1)
+    assert again.retry().result().text == "hello"
+    assert [m.text for m in again.messages] == ["hi", "hello"]
+
+
 def test_a_queue_survives_and_nothing_runs_by_itself(
     disk: Disk, store: ConversationStore, gate: Gate
 ) -> None:
