@@ -82,7 +82,10 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
         lacking = any(frame.column(measure).missing for measure in query.measures)
         if (query.kind == "rows" and not rows) or (query.kind == "values" and not lacking):
             return f"There is no row of `{frame.name}`{_where(query)}."
-        return f"No row of `{frame.name}`{_where(query)} has a value there."
+        return _no_value(query, frame)
+    ranks = query.kind == "aggregate" or (query.kind == "rows" and bool(query.order))
+    if ranks and query.measures and all(row.get(query.value) is None for row in rows):
+        return _no_value(query, frame)  # the names of groups and rows are there
     match query.kind:
         case "missing":
             return _missing(query, rows, frame)
@@ -107,6 +110,10 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
     if query.wants == "compare":
         return _compared(query, rows, frame)
     return _grouped(query, rows, frame) if query.by else _single(query, rows[0], frame)
+
+
+def _no_value(query: Query, frame: Frame) -> str:
+    return f"No row of `{frame.name}`{_where(query)} has a value there."
 
 
 def _spans(query: Query, rows: Sequence[Row]) -> str:
