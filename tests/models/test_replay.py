@@ -66,7 +66,8 @@ def test_a_shape_that_claims_a_lot_takes_no_memory() -> None:
     assert len(pieces("t1*999999 " * 10_000)) <= 500_000
 
 
-def test_plain_text_counts_as_text() -> None:
+def test_plain_text_counts_as_text(hours: Hours, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sagents_nb.models.replay.time", hours)
     assert noted(["Hello", ", ", "you"]) == "t5 t2 t3"
     assert noted(["abcd"] * 120) == "t4*120"
 
