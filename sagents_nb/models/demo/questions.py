@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .asked import Asked, neglected_word, order_of
+from .conditions import mark_conditions
 from .data_words import (
     CHANGES,
     CHARTS,
@@ -42,6 +43,7 @@ from .data_words import (
     UNITS,
     YES_NO,
 )
+from .dates import mark_dates
 from .frames import Frame
 from .history import listed
 from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
@@ -74,7 +76,10 @@ def read(question: str, frame: Frame) -> Query | str:
         return f"two columns of `{frame.name}` have the same name"
     if len(question) > 1000:
         return "it is too long for me"
-    return _Question(Reading(question, frame)).query()
+    reading = Reading(question, frame)
+    mark_dates(reading)
+    mark_conditions(reading)
+    return _Question(reading).query()
 
 
 def statistic_of(text: str) -> Statistic | None:
