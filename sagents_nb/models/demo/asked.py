@@ -7,7 +7,7 @@ means has to be in that query, too: see :func:`neglected_word`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from .data_words import (
     DOWN,
     EACH,
     EXTREMES,
+    FILLERS,
     GROWTH,
     LATEST,
     LESS,
@@ -30,11 +31,12 @@ from .data_words import (
     SHARE,
     SHRINK,
     STATISTICS,
+    UNITS,
     UP,
 )
 from .frames import Column
 from .queries import Condition, Key, Order, Period, Query, Statistic
-from .reading import Reading, Token, parts_of
+from .reading import Reading, Token, fit_of, parts_of
 from .words import adjective, word_set
 
 
@@ -125,6 +127,21 @@ class Asked:
         """What is made of columns where nothing is said: amounts are added up."""
         added = any(part in ADDED for measure in measures for part in parts_of(measure))
         return "sum" if added else "mean"
+
+    def lacking(self, quantities: Collection[str]) -> str:
+        """A quantity that is asked for and that no column is named after, "" if none is.
+
+        The one column of a frame `rain` may hold the rain, if its name says nothing else.
+        """
+        plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
+        if plain or any(self.is_measure(name) for name in self.named):
+            return ""
+        parts = [part for name in self.only() for part in parts_of(name)]
+        for token in self.tokens:
+            fits = any(fit_of(part, token.word) for part in parts)
+            if not token.role and token.word in quantities and not fits:
+                return token.text
+        return ""
 
     def near(self, index: int) -> set[str]:
         """The two words before one."""

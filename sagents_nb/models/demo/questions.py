@@ -7,13 +7,14 @@ told apart, the most particular first, and get their measures, groups and condit
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
 
 from msgspec.structs import replace
 
+from .aggregates import aggregate_of
 from .asked import Asked, neglected_word, order_of
 from .conditions import mark_conditions
 from .data_words import (
@@ -118,7 +119,7 @@ class _Question(Asked):
         measured = found.kind in ("rows", "summary", "change", "plot") or found.measures
         counts = found.statistic in ("count", "nunique") and found.kind == "aggregate"
         lacking = measured and not counts and not self.reading.meant_by_verb()
-        if lacking and (word := self._lacking(_AMOUNTS)):
+        if lacking and (word := self.lacking(_AMOUNTS)):
             return f"`{self.frame.name}` has no column “{word}”"
         if found.wants == "first" and found.order and found.kind in ("rows", "aggregate"):
             found = replace(found, rank=self.rank)
@@ -215,7 +216,7 @@ class _Question(Asked):
             if not self.numbers:
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
-            return self._aggregate(where)
+            return aggregate_of(self, where)
         told = {condition.column for condition in where}
         wanted = tuple(name for name in self.named if name not in told)
         if self.reading.word(0) == "list" and len(wanted) == 1:
@@ -524,7 +525,7 @@ class _Question(Asked):
         year = self.year
         if frame.date is None and not year:
             return f"`{frame.name}` has no dates to tell a growth by"
-        if lacking := self._lacking(_MEASURED):
+        if lacking := self.lacking(_MEASURED):
             return f"`{frame.name}` has no column “{lacking}”"
         if says(COUNT) and not self.numbers:
             return self._counts_over_time(where, direction)
@@ -619,21 +620,6 @@ class _Question(Asked):
         if len(ends) < 2 or ends[0][:4] != ends[1][:4]:
             return "year"
         return "month" if ends[0][:7] != ends[1][:7] else "day"
-
-    def _lacking(self, quantities: Collection[str]) -> str:
-        """A quantity that is asked for and that no column is named after, "" if none is.
-
-        The one column of a frame `rain` may hold the rain, if its name says nothing else.
-        """
-        plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
-        if plain or any(self.is_measure(name) for name in self.named):
-            return ""
-        parts = [part for name in self.only() for part in parts_of(name)]
-        for token in self.tokens:
-            fits = any(fit_of(part, token.word) for part in parts)
-            if not token.role and token.word in quantities and not fits:
-                return token.text
-        return ""
 
     def _grown_by_year(
         self,
@@ -882,7 +868,7 @@ class _Question(Asked):
             tuple(Key(column) for column in columns),
             others,
             order_of(more is None or more[0]),
-            wants="compare" if more else self._difference(),
+            wants="compare" if more else "difference" if self.reading.says(COMPARE) else "",
             subjects=subjects,
             word=more[1] if more else "",
             that=that,
@@ -894,10 +880,6 @@ class _Question(Asked):
             token.word in ("more", "fewer", "less") and following.role == "value"
             for token, following in pairwise(self.tokens)
         )
-
-    def _difference(self) -> Wants:
-        """Whether the difference of two groups is wanted, too."""
-        return "difference" if self.reading.says(COMPARE) else ""
 
     def _compares_years(self) -> Query | str | None:
         """A question whether one year is more than another, None if it is none."""
@@ -928,7 +910,7 @@ class _Question(Asked):
         if says({"columns", "column", "variables", "fields", "features"}):
             return Query("shape")
         if self.statistic in ("mean", "median"):
-            return self._aggregate(where) if numbers else "I cannot tell which column is meant"
+            return aggregate_of(self, where) if numbers else "I cannot tell which column is meant"
         if order and self.ranked and not numbers:
             return f"I tell how many there are, or what is {self.superlative}, and not both at once"
         wants: Wants = "first" if order else ""
@@ -1137,34 +1119,6 @@ class _Question(Asked):
             if each and (named or token.role == "period"):
                 return True
         return False
-
-    def _aggregate(self, where: tuple[Condition, ...]) -> Query | str:
-        says, by, numbers = self.reading.says, self.by, self.numbers
-        if not numbers and by and says(COUNT | SHOW | {"list", "rows", "breakdown", "split"}):
-            return Query("aggregate", (), "count", by, where, "descending")
-        if not numbers and len(by) == 1 and not by[0].period and not self.named:
-            return Query("values", (by[0].column,), where=where)
-        if not numbers:
-            return "I cannot tell what is to be computed"
-        # "Is the average over 40?": the average itself is the answer.
-        if self.statistic:
-            where = tuple(c for c in where if c.column not in numbers or c.operator == "==")
-        elif not by and not says({"much"}) and self.default(numbers) == "mean":
-            if not where:
-                return Query("summary", numbers)
-            if all(self.frame.column(name).binary for name in numbers):  # "which survivors"
-                return Query("rows", (), where=(*where, *map(self.is_true, numbers)), top=10)
-            return Query("rows", numbers, where=where, top=10)
-        statistic = self.statistic or self.default(numbers)
-        timed = any(key.period or self._in_order(key.column) for key in by)
-        order: Order = "descending" if by and not timed else ""
-        wants = self._difference() if by == self.compared and len(numbers) == 1 else ""
-        return Query("aggregate", numbers[:4], statistic, by, where, order, wants=wants)
-
-    def _in_order(self, name: str) -> bool:
-        """Whether a column has an order of its own, so that its groups are shown in it."""
-        column = self.frame.column(name)
-        return column.dated or column.numeric
 
 
 def _year(name: str) -> bool:
