@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from .aggregates import aggregate_of
 from .asked import Asked, neglected_word, order_of
 from .conditions import mark_conditions
+from .counts import are_rows_after, count_of, rows_counted, things_counted, units_sold
 from .data_words import (
     CHANGES,
     CHARTS,
@@ -48,7 +49,7 @@ from .dates import mark_dates
 from .frames import Frame
 from .history import listed
 from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
-from .reading import Reading, fit_of, parts_of
+from .reading import Reading, parts_of
 from .words import QUANTITIES, adjective, word_set
 
 ABLE = (
@@ -194,7 +195,7 @@ class _Question(Asked):
         if says(sorts) and (sorted_by := self._sorted(where)):
             return sorted_by
         if says(COUNT):
-            return self._count(where)
+            return count_of(self, where)
         return self._computed(where)
 
     def _computed(self, where: tuple[Condition, ...]) -> Query | str:
@@ -848,7 +849,7 @@ class _Question(Asked):
         more = self.comparative()
         if more is None and self.contrasted:
             return None
-        measures = (self.numbers or (more[2] if more else ()) or self._sold())[:1]
+        measures = (self.numbers or (more[2] if more else ()) or units_sold(self))[:1]
         counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
         if not measures and not counts:
             return "I cannot tell by which column to compare"
@@ -904,115 +905,12 @@ class _Question(Asked):
             word=more[1],
         )
 
-    def _count(self, where: tuple[Condition, ...]) -> Query | str:
-        frame, by, numbers, order = self.frame, self.by, self.numbers, self.order
-        says = self.reading.says
-        if says({"columns", "column", "variables", "fields", "features"}):
-            return Query("shape")
-        if self.statistic in ("mean", "median"):
-            return aggregate_of(self, where) if numbers else "I cannot tell which column is meant"
-        if order and self.ranked and not numbers:
-            return f"I tell how many there are, or what is {self.superlative}, and not both at once"
-        wants: Wants = "first" if order else ""
-        chosen: Order = order or ("descending" if by and not by[0].period else "")
-        many = self._after_many()
-        numbers = numbers or self._sold()
-        binary = [name for name in numbers if frame.column(name).binary]
-        if binary:
-            where = (*where, *(self.is_true(name) for name in binary))
-        elif numbers and self.default(numbers) == "sum":
-            return Query("aggregate", numbers[:1], "sum", by, where, chosen, wants=wants)
-        elif len(self.named) == 1:
-            column = frame.column(self.named[0])
-            grouping = not column.dated and (column.counted or not column.numeric)
-            is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
-            is_named = is_named and not self._are_rows_after(column.name)
-            bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
-            amounts = any(self.default((name,)) == "sum" for name in bounds)
-            if is_named and amounts and not self.one_each((Key(column.name),), where):
-                return f"I count no `{column.name}` by the amounts that its rows come to"
-            if grouping and is_named:
-                return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
-            if grouping and not by and column.name not in {c.column for c in where}:
-                by, chosen = (Key(column.name),), "descending"
-        if self.counted:
-            return self._counted_things(by, where, chosen, wants)
-        days = many in ("day", "days", "date", "dates")
-        if many in ("year", "years") and self.year and not frame.date and not by:
-            return Query("aggregate", (self.year,), "nunique", (), where)
-        timeless = many in PERIODS and not frame.date and not self.reading.names_rows(many)
-        if timeless and not self.named:
-            return f"I count rows and values, and no {many}"
-        if many in PERIODS and frame.date and not by and (not days or frame.date.timed):
-            return f"I count rows and values, and no {many}"
-        if days and frame.date and not frame.is_key(frame.date.name) and not by:
-            return Query("aggregate", (frame.date.name,), "nunique", (), where)
-        return self._counted(by, where, chosen, wants)
-
-    def _counted(
-        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
-    ) -> Query:
-        """How many rows there are; a group that has none of those that are meant has 0 of them."""
-        columns = {key.column for key in by}
-        kept = tuple(c for c in where if not by or c.column in columns)
-        that = tuple(c for c in where if c not in kept)
-        word = self.superlative
-        return Query(
-            "aggregate", (), "count", by, kept, order, self.top, wants, word=word, that=that
-        )
-
-    def _counted_things(
-        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
-    ) -> Query | str:
-        """How many different things there are, of which several rows may be."""
-        by = tuple(key for key in by if key.column != self.counted)
-        if wants == "first" and not by:
-            return f"I cannot tell by what to count `{self.counted}`"
-        others = {c.column for c in where} - {key.column for key in by}
-        if order == "ascending" and others:
-            return f"I rank no groups by a `{self.counted}` that some may have none of"
-        word = self.superlative
-        return Query(
-            "aggregate",
-            (self.counted,),
-            "nunique",
-            by,
-            where,
-            order,
-            self.top,
-            wants,
-            word=word,
-        )
-
     def _counts_true(self, name: str) -> bool:
         """Whether a superlative is about how many rows say yes, and not about their share."""
         shared = self.reading.says(SHARE | {"likely"}) or self.statistic
         if shared or not self.frame.column(name).binary:
             return False
-        return self.superlative in ("most", "fewest", "least") or self._are_rows_after(name)
-
-    def _sold(self) -> tuple[str, ...]:
-        """The units that "how many lamps were sold" asks for, where there are any."""
-        if self.named or not self.values or self.reading.names_rows(self._after_many()):
-            return ()
-        return tuple(n for n in self.reading.meant_by_verb() if set(parts_of(n)) & _UNITS)
-
-    def _are_rows_after(self, name: str) -> bool:
-        """Whether rows are named after a column: "how many sunny days", of a column "sunny"."""
-        place = next(i for i, t in enumerate(self.tokens) if name in t.columns)
-        word = self.reading.word(place + 1)
-        return word in ("rows", "row", "entries", "records") or (
-            self.reading.names_rows(word) and not word.endswith("ed")
-        )
-
-    def _after_many(self) -> str:
-        """What is counted: the word after "how many" or "number of"."""
-        words = self.reading.words
-        skipped = ("of", "the", "different", "distinct", "trading", "unique")
-        for index, word in enumerate(words):
-            if word in ("many", "number"):
-                return next((w for w in words[index + 1 : index + 4] if w not in skipped), "")
-        return ""
+        return self.superlative in ("most", "fewest", "least") or are_rows_after(self, name)
 
     def _ranking(self, where: tuple[Condition, ...]) -> Query | str:
         frame, order, word, by = self.frame, self.order, self.superlative, self.by
@@ -1023,7 +921,7 @@ class _Question(Asked):
         measures = self.one_of(measures, order)
         if self.counted and not measures:
             first: Wants = "first" if self.top is None else ""
-            return self._counted_things(by, where, order, first)
+            return things_counted(self, by, where, order, first)
         held = {condition.column for condition in where}
         labels = [c for c in self.named if not frame.column(c).numeric]
         labels = [c for c in labels if c not in held and c not in measures]
@@ -1035,7 +933,7 @@ class _Question(Asked):
             if by and common and self.frame.is_key(by[0].column):
                 measures = self.reading.measured(known[1]) if known else ()
             elif by and common:
-                return self._counted(by[:1], where, order, "first")
+                return rows_counted(self, by[:1], where, order, "first")
             if len(measures) != 1:
                 return f"I cannot tell which column “{word}” is about"
         extreme: Statistic = "max" if order == "descending" else "min"
@@ -1044,7 +942,7 @@ class _Question(Asked):
             "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
         )
         if by and by[0].column != measures[0] and self._counts_true(measures[0]):
-            return self._counted(by[:1], (*where, self.is_true(measures[0])), order, "first")
+            return rows_counted(self, by[:1], (*where, self.is_true(measures[0])), order, "first")
         if self._asks_also(by):
             return rows
         if self._asks_when(measures):
