@@ -274,14 +274,6 @@ class Asked:
                 return max(1, min(number, 50))
         return None
 
-    def last_number(self) -> int | None:
-        """The last number that is nothing else, as that of the rows that are wanted."""
-        numbers = [t for t in self.tokens if not t.role and t.word.isdigit()]
-        if not numbers:
-            return None
-        numbers[-1].role = "number"
-        return max(1, min(int(numbers[-1].word), 50))
-
     def _direction(self) -> tuple[Order, str, tuple[str, ...]]:
         """The order that a superlative asks for, its word, and the columns that it is about."""
         # "Which year was wetter?" asks for the wettest.

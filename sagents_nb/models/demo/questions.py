@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from .aggregates import aggregate_of
 from .asked import Asked, neglected_word, order_of
 from .conditions import mark_conditions
-from .counts import are_rows_after, count_of, rows_counted, things_counted, units_sold
+from .counts import count_of, units_sold
 from .data_words import (
     CHANGES,
     CHARTS,
@@ -25,7 +25,6 @@ from .data_words import (
     COUNT,
     DISTINCT,
     ENDS,
-    EXTREMES,
     FILLERS,
     GROWTH,
     LATEST,
@@ -42,15 +41,15 @@ from .data_words import (
     STOCKS,
     SUMMARY,
     THAN,
-    UNITS,
     YES_NO,
 )
 from .dates import mark_dates
 from .frames import Frame
 from .history import listed
 from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
+from .rankings import ranking_of, sorting_of
 from .reading import Reading, parts_of
-from .words import QUANTITIES, adjective, word_set
+from .words import QUANTITIES, word_set
 
 ABLE = (
     "I count, average, add up, rank, group, compare, correlate, sort and plot the columns of a "
@@ -192,7 +191,7 @@ class _Question(Asked):
             date = self.frame.date.name if self.frame.date else ""
             return Query("range", (next(iter(self.named), date),), where=where)
         sorts = {word for word in SORT if not self.reading.names_rows(word)}
-        if says(sorts) and (sorted_by := self._sorted(where)):
+        if says(sorts) and (sorted_by := sorting_of(self, where)):
             return sorted_by
         if says(COUNT):
             return count_of(self, where)
@@ -207,7 +206,7 @@ class _Question(Asked):
             self.numbers = tuple(n for n in self.numbers if n not in yes)
             where = (*where, *(self.is_true(n) for n in yes))
         if self.order:
-            return self._ranking(where)
+            return ranking_of(self, where)
         if self.statistic and not self.numbers:
             if self.named and not self.by:
                 return f"`{self.named[0]}` holds no numbers"
@@ -373,57 +372,6 @@ class _Question(Asked):
         if self.reading.says(COUNT):
             return Query("aggregate", self.named[:1], "nunique", where=where)
         return Query("values", self.named[:1], where=where)
-
-    def _sorted(self, where: tuple[Condition, ...]) -> Query | str | None:
-        """Rows in the order of a column, or the things that several rows are of; None of neither.
-
-        What is ranked begins with the most, and what is sorted with the least.
-        """
-        things = self._sorted_things()
-        begins = self.reading.word(0) in SORT and not self.reading.says(COUNT)
-        said = (*(key.column for key in self.by if begins), *self.named)
-        measures = tuple(c for c in said if c not in {key.column for key in things})
-        if begins and len(measures) > 1:
-            return "I sort by one column at a time"
-        if len(measures) != 1 or (set(self.by) - set(things) and not begins):
-            return None
-        extreme = EXTREMES.get(self.superlative)
-        order: Order = (not extreme and self.order) or order_of(self.reading.says(_RANKED))
-        down = word_set("descending decreasing desc")
-        for token in self.tokens:
-            if token.word in down | word_set("ascending increasing asc"):
-                token.role = "order"
-                order = order_of(token.word in down)
-        several = [k for k in things if k.period or not self.frame.is_key(k.column)]
-        count = self.top or self.last_number()
-        if not several:
-            return Query("rows", measures, where=where, order=order, top=count or 10)
-        if not self.is_measure(measures[0]):
-            return f"`{measures[0]}` holds no numbers"
-        statistic = extreme or self.statistic or self.default(measures)
-        return Query("aggregate", measures, statistic, (several[0],), where, order, count)
-
-    def _sorted_things(self) -> tuple[Key, ...]:
-        """What is to be put in order, as a key: "rank the lakes by depth", "the years by rain"."""
-        start = self.reading.words.index("by") if self.reading.says({"by"}) else len(self.tokens)
-        said = self.tokens[:start]
-        for index, token in enumerate(said):
-            ticked = token.text.startswith("`")
-            # "Sort orders by revenue" may mean the frame of that name.
-            bare = token.role == "frame" and self.reading.word(index - 1) in SORT - _RANKED
-            if ticked or bare or not token.word.endswith("s"):
-                continue
-            if thing := self.reading.thing(index):
-                return (Key(thing),)
-            if token.role == "column" and not self.frame.column(token.columns[0]).numeric:
-                return (Key(token.columns[0]),)
-            times = token.role == "" and token.word in PERIODS
-            if times and not self.reading.names_rows(token.word):
-                period = PERIODS[token.word]
-                if period == "year" and self.year:
-                    return (Key(self.year),)
-                return (Key(self.frame.date.name, period),) if self.frame.date else ()
-        return ()
 
     def _plotted(self) -> Query | str:
         frame, numbers, by = self.frame, self.numbers, self.by
@@ -904,119 +852,6 @@ class _Question(Asked):
             subjects=(str(self.years[0]), str(self.years[1])),
             word=more[1],
         )
-
-    def _counts_true(self, name: str) -> bool:
-        """Whether a superlative is about how many rows say yes, and not about their share."""
-        shared = self.reading.says(SHARE | {"likely"}) or self.statistic
-        if shared or not self.frame.column(name).binary:
-            return False
-        return self.superlative in ("most", "fewest", "least") or are_rows_after(self, name)
-
-    def _ranking(self, where: tuple[Condition, ...]) -> Query | str:
-        frame, order, word, by = self.frame, self.order, self.superlative, self.by
-        says = self.reading.says
-        # "The widest sepals": of the columns of sepals the one of a width.
-        both = tuple(name for name in self.numbers if name in self.ranked)
-        measures = both or self.numbers or self.ranked or self.reading.meant_by_verb()
-        measures = self.one_of(measures, order)
-        if self.counted and not measures:
-            first: Wants = "first" if self.top is None else ""
-            return things_counted(self, by, where, order, first)
-        held = {condition.column for condition in where}
-        labels = [c for c in self.named if not frame.column(c).numeric]
-        labels = [c for c in labels if c not in held and c not in measures]
-        if not by:
-            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or self._ranked()
-        if not measures:
-            known = adjective(word.split()[-1])
-            common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
-            if by and common and self.frame.is_key(by[0].column):
-                measures = self.reading.measured(known[1]) if known else ()
-            elif by and common:
-                return rows_counted(self, by[:1], where, order, "first")
-            if len(measures) != 1:
-                return f"I cannot tell which column “{word}” is about"
-        extreme: Statistic = "max" if order == "descending" else "min"
-        first = "first" if self.top is None else ""
-        rows = Query(
-            "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
-        )
-        if by and by[0].column != measures[0] and self._counts_true(measures[0]):
-            return rows_counted(self, by[:1], (*where, self.is_true(measures[0])), order, "first")
-        if self._asks_also(by):
-            return rows
-        if self._asks_when(measures):
-            others = tuple(key for key in by if not frame.column(key.column).dated)
-            return replace(rows, by=others)
-        if not by:
-            asks = says(_WHICH - {"what"} | {"row"}) or self._ranks_rows()
-            asked = asks or self.rank > 1 or self.statistic
-            keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
-            plain = Query("aggregate", measures, extreme, (), where)
-            return rows if asked or keyed else plain
-        each = any(self._is_each(key) for key in by)
-        if each and not self.top and not says({"which", "who"}):
-            return Query("aggregate", measures, extreme, by, where)
-        if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
-            return rows
-        stock = STOCKS & set(parts_of(measures[0])) and not self.statistic
-        if stock and self.year and self.one_each((*by, Key(self.year)), ()):
-            return rows  # the most in any year
-        totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
-        statistic = self.statistic or totals
-        return Query(
-            "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
-        )
-
-    def _ranked(self) -> tuple[Key, ...]:
-        """The things of which some are the first: "the three deepest lakes", "which is deepest"."""
-        things = self.reading.things
-        places = [i for i, token in enumerate(self.tokens) if token.role == "superlative"]
-        after = [self.reading.thing(i + 1) for i in places]
-        which = self.reading.says({"which"}) and "is" in self.reading.words
-        return (Key(things),) if things and (things in after or which) else ()
-
-    def _ranks_rows(self) -> bool:
-        """Whether rows are asked for: so many of them, or "the warmest sample"."""
-        nouns = [i + 1 for i, token in enumerate(self.tokens) if token.role == "superlative"]
-        named = any(self.reading.names_rows(self.reading.word(i)) for i in nouns)
-        return self.top is not None or (named and self.tokens[nouns[-1]].role == "")
-
-    def _counts_things(self, name: str) -> bool:
-        """Whether the superlative is one of how many: "the most rides" are so in all."""
-        last = parts_of(name)[-1]
-        plural = last.endswith("s") and not last.endswith("ss") and last not in UNITS
-        return plural and self.superlative in ("most", "fewest")
-
-    def _asks_when(self, measures: Sequence[str]) -> bool:
-        """Whether "when" asks at what time a row was, and not for the day that has most in all."""
-        words, periods = self.reading.words, {t.word for t in self.tokens if t.role == "period"}
-        if periods != {"when"} or self.statistic:
-            return False
-        beside = self.reading.word(words.index("when") - 1) == "and"
-        return beside or self.default(measures) == "mean"
-
-    def _asks_also(self, by: Sequence[Key]) -> bool:
-        """Whether it asks what else a row says: "the biggest tip, and on which day was it"."""
-        names = {key.column for key in by if not key.period}
-        for index, token in enumerate(self.tokens):
-            if token.word not in ("which", "what") or not names & set(
-                self.tokens[index + 1].columns if index + 1 < len(self.tokens) else ()
-            ):
-                continue
-            said = [t.role for t in self.tokens[:index]]
-            lead = {self.reading.word(index - 1), self.reading.word(index - 2)}
-            return "superlative" in said and "and" in lead
-        return False
-
-    def _is_each(self, key: Key) -> bool:
-        """Whether the question says "of each" of a key: a superlative is then one for each."""
-        for index, token in enumerate(self.tokens):
-            named = token.role == "column" and key.column in token.columns
-            each = self.near(index) & {"each", "every", "per", "by"}
-            if each and (named or token.role == "period"):
-                return True
-        return False
 
 
 def _year(name: str) -> bool:
