@@ -22,8 +22,6 @@ from .data_words import (
     FILLERS,
     GROWTH,
     LATEST,
-    LESS,
-    MORE,
     NEGATIONS,
     NUMBERS,
     ORDINALS,
@@ -311,23 +309,6 @@ class Asked:
             self.tokens[before].role = "number"
             return place
         return 1
-
-    def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
-        """Whether more is said to be there, the word, and the columns that it is about."""
-        for index, token in enumerate(self.tokens):
-            word, after = token.word, self.reading.word(index + 1)
-            if token.role:
-                continue
-            if word in ("more", "less") and (known := adjective(after)):
-                self.tokens[index + 1].role = token.role = "comparative"
-                up = known[0] == (word == "more")
-                return up, f"{word} {after}", self.reading.measured(known[1])
-            known = adjective(word) if word.endswith("er") or word in MORE | LESS else None
-            if known or word in ("more", "less", "fewer", "greater", "higher", "lower"):
-                token.role = "comparative"
-                up = word in MORE or (word not in LESS and known is not None and known[0])
-                return up, word, self.reading.measured(known[1]) if known else ()
-        return None
 
     def is_true(self, name: str) -> Condition:
         """That a column of yes and no says yes, or no where the question has a "not"."""

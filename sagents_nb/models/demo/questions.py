@@ -16,12 +16,12 @@ from msgspec.structs import replace
 
 from .aggregates import aggregate_of
 from .asked import Asked, neglected_word, order_of
+from .comparisons import comparison_of
 from .conditions import mark_conditions
-from .counts import count_of, units_sold
+from .counts import count_of
 from .data_words import (
     CHANGES,
     CHARTS,
-    COMPARE,
     COUNT,
     DISTINCT,
     ENDS,
@@ -40,7 +40,6 @@ from .data_words import (
     STATISTICS,
     STOCKS,
     SUMMARY,
-    THAN,
     YES_NO,
 )
 from .dates import mark_dates
@@ -179,7 +178,7 @@ class _Question(Asked):
             return self._grown()
         if says(SHARE):
             return self._shared()
-        if compared := self._compares() or self._compares_years():
+        if compared := comparison_of(self):
             return compared
         if says(DISTINCT) and not self.by:
             if len(self.named) != 1:
@@ -775,83 +774,6 @@ class _Question(Asked):
         places = [i for i, t in enumerate(self.tokens) if t.role == "column" and name in t.columns]
         said = [i for i, t in enumerate(self.tokens) if not t.role and t.word in SHARE]
         return any("of" in self.reading.words[i + 1 : place] for i in said for place in places)
-
-    def _compares(self) -> Query | str | None:
-        """A question whether one group is more than another, None if it is none."""
-        held = [token.columns[0] for token in self.values]
-        columns = {name for name in held if held.count(name) == 2}
-        pair = [token for token in self.values if token.columns[0] in columns]
-        others = self.where([token for token in self.values if token not in pair])
-        subjects = tuple(str(token.value) for token in pair)
-        joined = self.reading.says(THAN | {"compare", "comparison", "and"})
-        if self.reading.says({"or"}) and self.reading.says(COUNT):
-            return None  # either of them counts
-        if self.contrasted and not pair:
-            ends = [self.is_true(key.column).value for key in self.contrasted]
-            columns = {key.column for key in self.contrasted}
-            subjects = tuple(str(end) for v in ends for end in (v, type(v)(not v)))
-        if len(subjects) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
-            return None
-        if any(key.column not in columns for key in self.by):
-            return None
-        more = self.comparative()
-        if more is None and self.contrasted:
-            return None
-        measures = (self.numbers or (more[2] if more else ()) or units_sold(self))[:1]
-        counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
-        if not measures and not counts:
-            return "I cannot tell by which column to compare"
-        binary = bool(measures) and self.frame.column(measures[0]).binary
-        that: tuple[Condition, ...] = ()
-        if binary and (self.reading.says(COUNT) or self._more_of_a_value()):
-            that, measures, binary = (self.is_true(measures[0]),), (), False
-        statistic: Statistic = "mean" if binary else self.statistic or self.default(measures)
-        if not measures and self.counted:
-            measures, statistic = (self.counted,), "nunique"
-        elif not measures:
-            others, that = (), (*others, *that)
-        return Query(
-            "aggregate",
-            measures,
-            statistic if measures else "count",
-            tuple(Key(column) for column in columns),
-            others,
-            order_of(more is None or more[0]),
-            wants="compare" if more else "difference" if self.reading.says(COMPARE) else "",
-            subjects=subjects,
-            word=more[1] if more else "",
-            that=that,
-        )
-
-    def _more_of_a_value(self) -> bool:
-        """Whether more rows of a value are asked for: "more women than men"; not "more often"."""
-        return any(
-            token.word in ("more", "fewer", "less") and following.role == "value"
-            for token, following in pairwise(self.tokens)
-        )
-
-    def _compares_years(self) -> Query | str | None:
-        """A question whether one year is more than another, None if it is none."""
-        if len(self.years) != 2 or not self.reading.says({"than"}):
-            return None
-        more = self.comparative()
-        measures = self.numbers or (more[2] if more else ())
-        if more is None or not measures:
-            return "I cannot tell by which column to compare"
-        year = next(c for c in self.reading.conditions if c.value in self.years)
-        order = order_of(more[0])
-        measures = self.one_of(measures, order)[:1]
-        return Query(
-            "aggregate",
-            measures,
-            self.statistic or self.default(measures),
-            (Key(year.column, "year" if year.part else ""),),
-            self.where(self.values)[: len(self.values)],
-            order,
-            wants="compare",
-            subjects=(str(self.years[0]), str(self.years[1])),
-            word=more[1],
-        )
 
 
 def _year(name: str) -> bool:
