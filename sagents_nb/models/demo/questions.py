@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -45,9 +43,10 @@ from .data_words import (
 from .dates import mark_dates
 from .frames import Frame
 from .history import listed
-from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
+from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
 from .rankings import ranking_of, sorting_of
 from .reading import Reading, parts_of
+from .shares import share_of
 from .words import QUANTITIES, word_set
 
 ABLE = (
@@ -177,7 +176,7 @@ class _Question(Asked):
         if apart or says(GROWTH | SHRINK):
             return self._grown()
         if says(SHARE):
-            return self._shared()
+            return share_of(self)
         if compared := comparison_of(self):
             return compared
         if says(DISTINCT) and not self.by:
@@ -599,181 +598,6 @@ class _Question(Asked):
             wants=wants,
             word=self.superlative,
         )
-
-    def _shared(self) -> Query | str:
-        values, by, numbers = self.values, self.by, self.numbers
-        binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
-        if numbers and not binary and self._counts_rows_of(numbers[0]):
-            self.numbers = numbers = ()
-        told = self._told()
-        if binary and self.where(values) and told != [binary[0]]:
-            said = (*self.where(values), self.is_true(binary[0]))
-            return self._share_of(told, said) or Query("aggregate", (), "count", (), said)
-        if binary:
-            where = self.where(values)
-            if self.order and by:
-                return Query(
-                    "aggregate", binary, "mean", by, where, self.order, wants="first",
-                    word=self.superlative,
-                )  # fmt: skip
-            return Query("aggregate", binary, "mean", by, where, wants="share")
-        if not numbers and (found := self._share_of_rows()):
-            return found
-        if self.compared:
-            return "I tell the share of one group, or of all of them"
-        if numbers and not self._is_share_of(numbers[0]):
-            return f"no column says a rate of `{numbers[0]}`, and I divide no columns"
-        subjects: tuple[str, ...] = ()
-        if values and not by:
-            *values, subject = values
-            by, subjects = (Key(subject.columns[0]),), (str(subject.value),)
-        if not by:
-            return "I cannot tell of what the share is meant"
-        return Query(
-            "aggregate",
-            numbers[:1],
-            "sum" if numbers else "count",
-            by,
-            self.where(values),
-            self.order or "descending",
-            wants="share",
-            subjects=subjects,
-        )
-
-    def _counts_rows_of(self, name: str) -> bool:
-        """Whether its plural stands for rows: "which share of the bills are from dinner"."""
-        last = parts_of(name)[-1]
-        said = [t for t in self.tokens if t.word == f"{last}s" and name in t.columns]
-        counts = not last.endswith("s") and said and self.reading.says({"are", "were"})
-        for token in said if counts else ():
-            token.role = "part"
-        return bool(counts)
-
-    def _share_of_rows(self) -> Query | str | None:
-        """The share of the rows that have a value: of those in each group, else of all."""
-        said = self.where(self.values)
-        either = self.reading.says({"or"})
-        subjects = [c for c in said if not c.part and (c.operator != "in" or either)]
-        if not subjects or self.compared or self._tells_shares_of_all():
-            return None
-        return self._share_of(self._told(), said)
-
-    def _share_of(
-        self, told: Sequence[str | Condition], said: Sequence[Condition]
-    ) -> Query | str | None:
-        """The share of the rows for which some of the conditions hold, of those of the others."""
-        that = tuple(c for c in said if c in told or (c.column in told and c.operator == "=="))
-        where = tuple(c for c in said if c not in that)
-        if not that:
-            return "I cannot tell of which rows the share is meant"
-        wants: Wants = "first" if self.by and self.order else "share"
-        if self.by:
-            return Query(
-                "aggregate",
-                (),
-                "mean",
-                self.by,
-                where,
-                self.order,
-                self.top,
-                wants,
-                word=self.superlative,
-                that=that,
-            )
-        if where:
-            return Query("aggregate", (), "mean", (), where, wants=wants, that=that)
-        if len(that) == 1 and self.values and that[0].operator != "in":
-            return None
-        return Query("aggregate", (), "count", (), that)
-
-    def _told(self) -> list[str | Condition]:
-        """What is told of rows: its conditions, and its columns of yes and no.
-
-        That is the first after "are", and what "and" puts with it: "are green and from Lapland".
-        Without such a verb it is a column of yes and no, which is named by its own verb, else the
-        last value, or the first of "women in first class"; none where that cannot be told.
-        """
-        places = [(i, found) for i in range(len(self.tokens)) if (found := self._tellable(i))]
-        verbs = [
-            i
-            for i, word in enumerate(self.reading.words)
-            if word in _COPULAS and i > 1 and self.reading.word(i - 1) not in _JOINING
-        ]
-        after = [i for i, _ in places if verbs and i > verbs[-1]]
-        binary = [i for i, found in places if isinstance(found[0], str)]
-        if not places:
-            return []
-        last, begin = places[-1][0], places[0][0]
-        if after or binary:
-            begin = after[0] if after else binary[0]
-        elif self._restricts(last) and self._restricts(begin) and not self._all_joined(places):
-            return []
-        elif not self._restricts(last) and not self._all_joined(places):
-            begin = last
-        told: list[str | Condition] = []
-        before = begin
-        for index, found in places:
-            again = index > begin and found[0] in told  # "lamps or chairs" is one condition
-            if index == begin or again or (index > begin and self._puts_together(before, index)):
-                told += found
-                before = index
-            elif index > begin:
-                break
-        return told
-
-    def _tellable(self, index: int) -> list[str | Condition]:
-        """The conditions of a word, or the column of yes and no that it names."""
-        token = self.tokens[index]
-        if token.role == "column" and len(token.columns) == 1:
-            return [c for c in token.columns if self.frame.column(c).binary]
-        said, others = self.where(self.values), self.reading.conditions
-        match token.role:
-            case "value" | "excluded":
-                same = [c for c in said if c.column == token.columns[0]]
-                several = [c for c in same if c.operator == "in" and token.value in c.value]
-                return [*several, *(c for c in same if c.value == token.value)]
-            case "compared":
-                return [c for c in others if c.column in token.columns and c.operator != "!="]
-            case "year" | "date":
-                times = times_of(said, self.frame)
-                return [*times]
-        return []
-
-    def _puts_together(self, one: int, other: int) -> bool:
-        """Whether an "and" stands between two words."""
-        between = self.tokens[one + 1 : other]
-        return any(token.word in _JOINING and not token.role for token in between)
-
-    def _all_joined(self, places: Sequence[tuple[int, Any]]) -> bool:
-        return all(self._puts_together(a, b) for (a, _), (b, _) in pairwise(places))
-
-    def _restricts(self, index: int) -> bool:
-        """Whether a word says of which rows something is told: "in Lapland", "with state green"."""
-        start = index - 1
-        while start > 0 and self.tokens[start].role in ("condition", "column", "operator"):
-            start -= 1
-        while self.reading.word(start) in ("the", "a", "an"):
-            start -= 1
-        before = self.reading.word(start)
-        return before in _PREPOSITIONS and self.reading.word(start - 1) not in SHARE
-
-    def _tells_shares_of_all(self) -> bool:
-        """Whether "of each" asks which part of all the rows a group has, and not of its own."""
-        for index, token in enumerate(self.tokens):
-            if token.word == "each" and self.reading.word(index - 1) in (
-                "of",
-                "from",
-                "does",
-                "do",
-            ):
-                return True
-        return False
-
-    def _is_share_of(self, name: str) -> bool:
-        """Whether it says "share of" a column: "win rate" and "margin percentage" are others."""
-        places = [i for i, t in enumerate(self.tokens) if t.role == "column" and name in t.columns]
-        said = [i for i, t in enumerate(self.tokens) if not t.role and t.word in SHARE]
-        return any("of" in self.reading.words[i + 1 : place] for i in said for place in places)
 
 
 def _year(name: str) -> bool:
