@@ -15,7 +15,7 @@ from .queries import MONTHS, Condition, Operator, Part
 from .reading import Reading, Token, parts_of
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_YEAR = re.compile(r"(?:19|20)\d\d")
+YEAR = re.compile(r"(?:19|20)\d\d")
 _QUARTER = re.compile(r"q[1-4]")
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
@@ -43,7 +43,7 @@ def mark_dates(reading: Reading) -> None:
     if date:
         _mark_quarters(reading, date)
     for index, token in enumerate(reading.tokens):
-        if not token.role and _YEAR.fullmatch(token.text):
+        if not token.role and YEAR.fullmatch(token.text):
             _mark_year(reading, index, token, date)
 
 
@@ -81,7 +81,7 @@ def _moments(reading: Reading) -> list[_Moment]:
             found.append(_Moment(index, index, day=token.text))
         elif token.text[0].isupper() and (month := _MONTHS.get(token.word)):
             year = reading.word(index + 1) if reading.is_free(index + 1) else ""
-            dated = _YEAR.fullmatch(year) is not None
+            dated = YEAR.fullmatch(year) is not None
             last = index + 1 if dated else index
             found.append(_Moment(index, last, month=month, year=int(year) if dated else 0))
     return found
@@ -162,11 +162,7 @@ def _end_of_range(reading: Reading, index: int) -> Operator | None:
         return None
     for first, operator in ((index, ">="), (index - 2, "<=")):
         said = reading.word(first + 1) in _JOINS.get(reading.word(first - 1), ())
-        if (
-            said
-            and _YEAR.fullmatch(reading.word(first))
-            and _YEAR.fullmatch(reading.word(first + 2))
-        ):
+        if said and YEAR.fullmatch(reading.word(first)) and YEAR.fullmatch(reading.word(first + 2)):
             return cast(Operator, operator)
     return None
 

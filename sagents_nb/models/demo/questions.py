@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import prod
 
 from msgspec.structs import replace
 
@@ -42,31 +41,24 @@ from .data_words import (
 )
 from .dates import mark_dates
 from .frames import Frame
+from .growth import asks_for_growth, growth_of
 from .history import listed
-from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
+from .queries import Condition, Key, Query, Statistic
 from .rankings import ranking_of, sorting_of
 from .reading import Reading, parts_of
 from .shares import share_of
-from .words import QUANTITIES, word_set
+from .words import word_set
 
 ABLE = (
     "I count, average, add up, rank, group, compare, correlate, sort and plot the columns of a "
     "data frame, and tell its shares, growth, different and missing values"
 )
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _PANELS = 12  # histograms beside each other
-_UNITS = word_set("units unit quantity qty sold bought")
-_MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
-_COPULAS = word_set("is are was were has have had")
-_JOINING = word_set("and but")
 _CELLS = word_set(
     "value values row rows column columns cell cells entry entries record records data"
 )
-_RANKED = word_set("rank ranked ranking")
-_PREPOSITIONS = word_set("in from of with at on for by")
-_WHICH = word_set("which what who whose when where top bottom")
 
 
 def read(question: str, frame: Frame) -> Query | str:
@@ -172,9 +164,8 @@ class _Question(Asked):
             if self.by:
                 return Query("aggregate", self.numbers or self.only(), "mean", self.by, where)
             return "I only describe a frame as a whole" if where else Query("summary", self.named)
-        apart = says({"difference"}) and len(self.numbers) == 2 and not self.by
-        if apart or says(GROWTH | SHRINK):
-            return self._grown()
+        if asks_for_growth(self):
+            return growth_of(self)
         if says(SHARE):
             return share_of(self)
         if compared := comparison_of(self):
@@ -438,167 +429,3 @@ class _Question(Asked):
         column = self.frame.column(key.column)
         many = column.dated and (column.different or 0) > 60
         return Key(key.column, "month") if many and not key.period else key
-
-    def _grown(self) -> Query | str:
-        frame, by, order = self.frame, self.by, self.order
-        says = self.reading.says
-        binary = [name for name in self.numbers if frame.column(name).binary]
-        if binary and (len(self.years) < 2 or len(self.numbers) == len(binary)):
-            return "I cannot tell which column has grown"  # "revenue lost to returned orders"
-        where = (*self.where(self.values), *(self.is_true(name) for name in binary))
-        self.numbers = tuple(name for name in self.numbers if name not in binary)
-        wants: Wants = "first" if order or (by and says({"which"})) else "growth"
-        direction = order_of(says(SHRINK) == (order == "ascending"))
-        years = tuple(sorted(c.name for c in frame.columns if c.numeric and _year(c.name)))
-        pair = self.numbers if len(self.numbers) == 2 else () if self.numbers else years
-        between = says({"from", "to", "between", "than", "versus", "vs", "difference"})
-        if pair and pair != years and not between and (frame.date or self.year):
-            return "I tell the growth of one column at a time"
-        if len(pair) >= 2:
-            labels = by or tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
-            if not by and labels and not frame.is_key(labels[0].column):
-                labels = ()
-            default: Statistic = "sum" if pair == years else self.default(pair)
-            return Query(
-                "growth",
-                (pair[0], pair[-1]),
-                self.statistic or default,
-                labels[:1],
-                where,
-                direction,
-                wants=wants,
-                word=self.superlative,
-            )
-        year = self.year
-        if frame.date is None and not year:
-            return f"`{frame.name}` has no dates to tell a growth by"
-        if lacking := self.lacking(_MEASURED):
-            return f"`{frame.name}` has no column “{lacking}”"
-        if says(COUNT) and not self.numbers:
-            return self._counts_over_time(where, direction)
-        usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
-        measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
-        if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
-            return "I cannot tell which column has grown"
-        groups = tuple(
-            k
-            for k in by
-            if not k.period
-            and not frame.column(k.column).dated
-            and k.column != year
-            and k not in self.steps
-        )[:1]
-        if groups and any(key.column != year for key in self.steps):
-            return "I tell the growth of groups from first to last, and not between years"
-        if groups and year and not frame.date:
-            return self._grown_by_year(groups, measures[0], where, direction, wants)
-        if groups and self.default(measures) == "sum":
-            return "I tell the growth of groups from first value to last, and of no totals"
-        once = frame.date is None or self._once_each((*groups, Key(frame.date.name)))
-        if groups and frame.date and not self.years and not once:
-            several = f"`{frame.name}` has several rows of one `{groups[0].column}` and time"
-            return f"{several}, so that none is the first or the last"
-        if groups and frame.date and not self.years:
-            return Query(
-                "change",
-                measures,
-                by=groups,
-                where=where,
-                order=direction,
-                wants=wants,
-                word=self.superlative,
-            )
-        if groups:
-            return "I tell the growth of groups from first to last, and not between years"
-        statistic = self.statistic or self.default(measures)
-        periods = tuple(key for key in by if key.period or key in self.steps)
-        first_to_last = len(self.years) < 2 and not periods and statistic != "sum"
-        if first_to_last and frame.date and not self._once_each((Key(frame.date.name),)):
-            # No row is the first one: of each time it is what they come to together.
-            first_to_last, periods = False, (Key(frame.date.name, self._length_of_time()),)
-        if first_to_last and frame.date:
-            return Query("change", measures, where=where, order=direction, wants="growth")
-        if self.reading.of_part and frame.date and not periods:
-            periods = (Key(frame.date.name, self.reading.of_part),)
-        key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
-        if len(self.years) > 1:
-            part: Part = "year" if key.period else ""
-            low, high = min(self.years), max(self.years)
-            kept = [c for c in where if c.column != key.column or c.part != part]
-            ends_of = (
-                Condition(key.column, ">=", low, part),
-                Condition(key.column, "<=", high, part),
-            )
-            where = (*kept, *ends_of)
-        return Query(
-            "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
-        )
-
-    def _counts_over_time(self, where: tuple[Condition, ...], order: Order) -> Query | str:
-        """How many rows or things there were in the first year, and in the last."""
-        if [name for name in self.named if name != self.counted] or self.by or len(self.years) > 1:
-            return "I tell the growth of all counts from the first time to the last"
-        date = self.frame.date
-        key = Key(self.year) if self.year else Key(date.name if date else "", "year")
-        if not self.year:
-            key = Key(key.column, self._length_of_time())
-        measures = (self.counted,) if self.counted else ()
-        statistic: Statistic = "nunique" if self.counted else "count"
-        return Query("aggregate", measures, statistic, (key,), where, order, wants="growth")
-
-    def _once_each(self, keys: Sequence[Key]) -> bool:
-        """Whether no two rows share a time, and what they are of, as far as that is known."""
-        if len(keys) == 1 and self.frame.is_key(keys[0].column):
-            return True
-        if self.frame.whole:
-            held = {tuple(row[key.column] for key in keys) for row in self.frame.rows}
-            return len(held) == self.frame.size
-        counts = [self.frame.column(key.column).different for key in keys]
-        return None in counts or prod(n or 0 for n in counts) >= self.frame.size
-
-    def _length_of_time(self) -> Period:
-        """The years of several, else the months of one, else the days."""
-        date = self.frame.date
-        told = date.statistics if date else {}
-        ends = [str(told[end]) for end in ("min", "max") if end in told]
-        if self.frame.whole and date:
-            held = sorted(str(row[date.name]) for row in self.frame.rows if row[date.name])
-            ends = [held[0], held[-1]] if held and date.iso else []
-        if len(ends) < 2 or ends[0][:4] != ends[1][:4]:
-            return "year"
-        return "month" if ends[0][:7] != ends[1][:7] else "day"
-
-    def _grown_by_year(
-        self,
-        groups: tuple[Key, ...],
-        measure: str,
-        where: tuple[Condition, ...],
-        order: Order,
-        wants: Wants,
-    ) -> Query | str:
-        """The growth of groups from the first year to the last one, or between two."""
-        year = self.year
-        ends = tuple(sorted(set(self.years)))[:: max(1, len(set(self.years)) - 1)]
-        if len(ends) == 2:
-            where = (
-                *(c for c in where if c.column != year),
-                Condition(year, "in", ends),
-            )
-        elif self.frame.column(year).different == 1 or any(
-            c.column == year and c.operator == "==" for c in where
-        ):
-            return "a growth needs two years"
-        return Query(
-            "change",
-            (measure,),
-            self.statistic or self.default((measure,)),
-            (*groups, Key(year)),
-            where,
-            order,
-            wants=wants,
-            word=self.superlative,
-        )
-
-
-def _year(name: str) -> bool:
-    return _YEAR.fullmatch(name) is not None
