@@ -7,7 +7,6 @@ told apart, the most particular first, and get their measures, groups and condit
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -18,7 +17,6 @@ from .conditions import mark_conditions
 from .counts import count_of
 from .data_words import (
     CHANGES,
-    CHARTS,
     COUNT,
     DISTINCT,
     ENDS,
@@ -43,7 +41,8 @@ from .dates import mark_dates
 from .frames import Frame
 from .growth import asks_for_growth, growth_of
 from .history import listed
-from .queries import Condition, Key, Query, Statistic
+from .plots import plot_of
+from .queries import Condition, Query, Statistic
 from .rankings import ranking_of, sorting_of
 from .reading import Reading, parts_of
 from .shares import share_of
@@ -53,7 +52,6 @@ ABLE = (
     "I count, average, add up, rank, group, compare, correlate, sort and plot the columns of a "
     "data frame, and tell its shares, growth, different and missing values"
 )
-_PANELS = 12  # histograms beside each other
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
 _CELLS = word_set(
@@ -134,7 +132,7 @@ class _Question(Asked):
             return "it asks for two counts at once"
         without = self._without()
         if says(PLOT):
-            return self._plotted()
+            return plot_of(self)
         if self.spans:
             return self._spanned(where)
         in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
@@ -361,71 +359,3 @@ class _Question(Asked):
         if self.reading.says(COUNT):
             return Query("aggregate", self.named[:1], "nunique", where=where)
         return Query("values", self.named[:1], where=where)
-
-    def _plotted(self) -> Query | str:
-        frame, numbers, by = self.frame, self.numbers, self.by
-        said = {t.word for t in self.tokens if not t.role}
-        chart = next((chart for chart, words in CHARTS.items() if said & words), "")
-        where = self.where(self.values)
-        others = [name for name in self.named if name not in (*numbers, self.counted)]
-        over = said & {"over", "time", "trend"}
-        when = frame.date.name if frame.date else self.year
-        if over and when and not any(k.column == when for k in by):
-            by = (Key(when), *by)
-        by = by or tuple(Key(name) for name in others[:1])
-        against = said & {"against", "vs", "versus"}
-        for token in self.tokens:
-            if not token.role and token.word in ("against", "trend"):
-                token.role = "operator"
-        if len(numbers) == 2 and (against or chart == "scatter"):
-            pair = numbers[::-1] if against else numbers
-            return Query("plot", pair, where=where, chart="scatter")
-        if chart == "hist" and numbers and not by:
-            return Query("plot", numbers[:1], where=where, chart="hist")
-        if chart == "hist" and by and not numbers:
-            chart = "bar"
-        if chart == "hist" and by and (why := self._why_no_histograms(by)):
-            return why
-        if chart == "box" and numbers:
-            return Query("plot", numbers[:1], by=by, where=where, chart="box")
-        label = next((c for c in frame.columns if not c.numeric and frame.is_key(c.name)), None)
-        if not by and label is None:
-            if not numbers:
-                return "I cannot tell which columns to plot"
-            return Query("plot", numbers[:1], where=where, chart="hist")
-        if not by and label is not None:
-            by = (Key(label.name),)
-            numbers = numbers or tuple(c.name for c in frame.columns if c.numeric)[:6]
-            if not numbers:
-                return "there is no column of numbers to plot"
-        # The time goes along the axis, and groups are lines of their own.
-        by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
-        if chart == "pie" and len(by) == 2:
-            return "I draw the pieces of one column in a pie"
-        if len(by) == 2 and numbers and self.default(numbers) == "sum":
-            by = (self._by_month(by[0]), by[1])
-        statistic: Statistic = "count"
-        if numbers:
-            one_each = by[0].period == "" and frame.is_key(by[0].column)
-            plain = one_each or (len(by) == 2 and not any(key.period for key in by))
-            statistic = self.statistic or ("mean" if plain else self.default(numbers))
-        elif self.counted and (Key(self.counted) not in by):
-            numbers, statistic = (self.counted,), "nunique"
-        chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
-        return Query("plot", numbers, statistic, by, where, chart=chart)
-
-    def _why_no_histograms(self, by: Sequence[Key]) -> str:
-        """Why there is not one histogram for each group, "" if there is."""
-        if len(self.numbers) > 1 or len(by) > 1 or by[0].period:
-            return "I draw one histogram, or one for each value of one column"
-        column = self.frame.column(by[0].column)
-        many = column.different or len(column.values)
-        if not many or many > _PANELS:
-            return f"`{column.name}` has more values than {_PANELS} histograms show"
-        return ""
-
-    def _by_month(self, key: Key) -> Key:
-        """The key by months where a line of each group would have gaps on most days."""
-        column = self.frame.column(key.column)
-        many = column.dated and (column.different or 0) > 60
-        return Key(key.column, "month") if many and not key.period else key
