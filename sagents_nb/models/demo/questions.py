@@ -41,6 +41,7 @@ from .dates import mark_dates
 from .frames import Frame
 from .growth import asks_for_growth, growth_of
 from .history import listed
+from .missing_values import missing_of, says_without
 from .plots import plot_of
 from .queries import Condition, Query, Statistic
 from .rankings import ranking_of, sorting_of
@@ -54,9 +55,6 @@ ABLE = (
 )
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
-_CELLS = word_set(
-    "value values row rows column columns cell cells entry entries record records data"
-)
 
 
 def read(question: str, frame: Frame) -> Query | str:
@@ -130,27 +128,13 @@ class _Question(Asked):
             self.by = tuple(dict.fromkeys([*self.by, *self.compared]))
         if self.reading.words.count("many") > 1 and not self.compared:
             return "it asks for two counts at once"
-        without = self._without()
+        without = says_without(self)
         if says(PLOT):
             return plot_of(self)
         if self.spans:
             return self._spanned(where)
-        in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
-        dated = frame_date.name in self.named if (frame_date := self.frame.date) else False
-        if says({"gaps"}) and frame_date and (dated or says(in_time)):
-            return "I find missing values, and no gaps in time"
         if without or says(MISSING):
-            if self._asks_for_absent():
-                return "I find values that are missing, and no rows that are not there"
-            if self.counted and set(self.named) - {self.counted}:
-                return f"I tell how many rows lack a value, and not how many `{self.counted}` do"
-            columns = self.named or tuple(c.name for c in self.frame.columns)
-            rows = self.named or where or says({"row", "rows"})
-            if self.by:
-                return self._missing_of_groups(where)
-            if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
-                return "I tell which share of all the rows lacks a value of one column, or any"
-            return Query("missing", columns, "count" if rows else "sum", where=where)
+            return missing_of(self, where)
         if says(RELATION):
             named = [c for t in self.tokens if t.role == "column" for c in t.columns]
             numbers = tuple(dict.fromkeys(c for c in named if self.is_measure(c)))
@@ -273,48 +257,6 @@ class _Question(Asked):
             return "I tell how many rows there are and between which dates, and nothing beside"
         statistic: Statistic = "count" if counts or by else "mean"
         return Query("range", (date.name,), statistic, by, where)
-
-    def _missing_of_groups(self, where: tuple[Condition, ...]) -> Query | str:
-        """How many rows of each group have no value of a column, or which share of them."""
-        if len(self.named) != 1 or self.named[0] in {key.column for key in self.by}:
-            return "I tell of groups how many of their rows lack a value of one column"
-        that = (Condition(self.named[0], "missing", None),)
-        if self.order or self.compared:
-            return "I tell missing values of all groups, and rank none by them"
-        for token in self.tokens:
-            if not token.role and token.word in MISSING:
-                token.role = "condition"
-        if self.reading.says(SHARE):
-            return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
-        return Query("aggregate", (), "count", self.by, where, "descending", that=that)
-
-    def _asks_for_absent(self) -> bool:
-        """Whether rows are meant that are not there: "which lakes are missing in some year"."""
-        if self.reading.says(_CELLS):
-            return False
-        if self.reading.says({"combination", "combinations", "pair", "pairs"}):
-            return True
-        named = {*self.named, *(key.column for key in self.by)}
-        times = {self.year, self.frame.date.name if self.frame.date else ""}
-        things = {self.counted, self.reading.things, *self.reading.identities} - {""}
-        others = [self.frame.column(name) for name in named - times - things]
-        if any(column.missing or self.is_measure(column.name) for column in others):
-            return False
-        periods = any(token.word in PERIODS and not token.role for token in self.tokens)
-        whole = any(not self.frame.column(name).missing for name in named & times)
-        return bool(things or periods or whole)
-
-    def _without(self) -> bool:
-        """Whether rows are counted that "have no age" or are "without age"."""
-        for index, token in enumerate(self.tokens):
-            if token.role or token.word not in ("no", "without"):
-                continue
-            following = self.tokens[index + 1 : index + 3]
-            counts = self.reading.says(COUNT | SHARE)
-            if counts and any(t.role == "column" for t in following):
-                token.role = "negation"
-                return True
-        return False
 
     def _is_range(self) -> bool:
         says = self.reading.says
