@@ -6,7 +6,6 @@ means has to be in that query, too: see :func:`neglected_word`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 from math import prod
 
@@ -47,14 +46,12 @@ class Asked:
     where several values of one column are named; ``contrasted`` is of these the column of yes and
     no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
     ``counted`` is the column of the things that are counted, "" where rows are.
-    ``spans`` says that it asks from when to when.
     """
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.frame = reading.frame
         self.tokens = reading.tokens
-        self.spans = self._span()
         contrast = self._contrast()
         steps = self._steps()
         self.steps = tuple(key for _, key in steps)
@@ -144,20 +141,6 @@ class Asked:
     def near(self, index: int) -> set[str]:
         """The two words before one."""
         return {self.reading.word(index - 1), self.reading.word(index - 2)}
-
-    def _span(self) -> bool:
-        """Whether it asks from when to when there are rows: "between which dates"."""
-        date = self.frame.date
-        words = " ".join(self.reading.words)
-        for phrase in _SPANS if date else ():
-            match = re.search(rf"(?<!\S){phrase}(?!\S)", words)
-            if match is None:
-                continue
-            start = words[: match.start()].count(" ")
-            for token in self.tokens[start : start + match[0].count(" ") + 1]:
-                token.role, token.columns = "span", ()
-            return True
-        return False
 
     def _contrast(self) -> list[tuple[int, Key]]:
         """Where a column of yes and no is named with a negation and without one."""
@@ -325,17 +308,6 @@ class Asked:
         wanted = "max" if order == "descending" else "min"
         fitting = [m for m in measures if wanted in parts_of(m)]
         return tuple(fitting[:1] or measures[:1])
-
-
-_DATES = r"(?:dates?|days?|months?|years?|time)"
-# Each asks for the first and the last time.
-_SPANS = (
-    rf"(?:between|over|across) (?:which|what) (?:two )?{_DATES}",
-    rf"from (?:when|(?:which|what) {_DATES}) (?:to|until|till) "
-    rf"(?:when|(?:which|what)(?: {_DATES})?)",
-    r"between when and when",
-    rf"(?:the )?(?:first|earliest) and (?:the )?(?:last|latest) {_DATES}",
-)
 
 
 def _is_superlative(word: str) -> bool:

@@ -1,4 +1,7 @@
-"""Times in a question about a data frame: the days, months, quarters and years that are meant."""
+"""Times in a question about a data frame: those that rows have to be of, and those it asks for.
+
+It asks from when to when there are rows, for the range of a column, or for the first or the last.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,27 @@ from typing import cast
 import msgspec
 from msgspec.structs import replace
 
-from .data_words import COMPARE, ORDINALS
+from .asked import Asked, order_of
+from .data_words import COMPARE, COUNT, ENDS, LATEST, ORDINALS, PERIODS
 from .frames import Column
-from .queries import MONTHS, Condition, Operator, Part
+from .queries import MONTHS, Condition, Operator, Part, Query, Statistic
 from .reading import Reading, Token, parts_of
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 YEAR = re.compile(r"(?:19|20)\d\d")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _QUARTER = re.compile(r"q[1-4]")
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+_TIMES = r"(?:dates?|days?|months?|years?|time)"
+# Each asks for the first and the last time.
+_SPANS = (
+    rf"(?:between|over|across) (?:which|what) (?:two )?{_TIMES}",
+    rf"from (?:when|(?:which|what) {_TIMES}) (?:to|until|till) "
+    rf"(?:when|(?:which|what)(?: {_TIMES})?)",
+    r"between when and when",
+    rf"(?:the )?(?:first|earliest) and (?:the )?(?:last|latest) {_TIMES}",
+)
 
 
 class _Moment(msgspec.Struct, frozen=True):
@@ -170,3 +183,82 @@ def _end_of_range(reading: Reading, index: int) -> Operator | None:
 def _day(date: Column) -> Part:
     """What is compared of a column with a day: its days, as it may have times of the day."""
     return "" if date.dtype.startswith("period") else "day"
+
+
+def mark_span(reading: Reading) -> None:
+    """The words that ask from when to when there are rows: "between which dates"."""
+    words = " ".join(reading.words)
+    for phrase in _SPANS if reading.frame.date else ():
+        match = re.search(rf"(?<!\S){phrase}(?!\S)", words)
+        if match is None:
+            continue
+        start = words[: match.start()].count(" ")
+        for token in reading.tokens[start : start + match[0].count(" ") + 1]:
+            token.role, token.columns = "span", ()
+        reading.spans = True
+        return
+
+
+def span_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str | None:
+    """The first and the last date and how many rows there are, be it of each group.
+
+    None where the question does not ask from when to when.
+    """
+    if not asked.reading.spans:
+        return None
+    date, counts = asked.frame.date, asked.reading.says(COUNT)
+    others = [name for name in asked.named if date is None or name != date.name]
+    by = tuple(key for key in asked.by if date is None or key.column != date.name)
+    if date is None or others or len(by) < len(asked.by) or asked.order or asked.statistic:
+        return "I tell how many rows there are and between which dates, and nothing beside"
+    statistic: Statistic = "count" if counts or by else "mean"
+    return Query("range", (date.name,), statistic, by, where)
+
+
+def range_of(asked: Asked, where: tuple[Condition, ...]) -> Query | None:
+    """The least and the most of a column, by itself of the dates; None if it does not ask so."""
+    if not _is_range(asked):
+        return None
+    date = asked.frame.date.name if asked.frame.date else ""
+    return Query("range", (next(iter(asked.named), date),), where=where)
+
+
+def _is_range(asked: Asked) -> bool:
+    says = asked.reading.says
+    timed = asked.frame.date is not None
+    dates = timed and says({"date", "dates", "time", "period", "days"})
+    both = all(says(ends) or asked.superlative in ends for ends in ENDS)
+    if (says({"range"}) or both) and (asked.named or dates) and not asked.by:
+        return True
+    if says({"cover", "covers", "covered", "span", "spans"}):
+        return timed
+    return dates and says({"earliest", "latest", "start", "end"}) and not says({"which"})
+
+
+def latest_of(asked: Asked, where: tuple[Condition, ...]) -> Query | None:
+    """A question for the last or the first in time, None if it is none."""
+    date = asked.frame.date
+    if date is None or any(key.column != date.name for key in asked.by):
+        return None
+    yes = [name for name in asked.numbers if asked.frame.column(name).binary]
+    for index, token in enumerate(asked.tokens):
+        if token.role or token.word not in LATEST:
+            continue
+        if not (asked.numbers or "when" in asked.reading.words or date.name in asked.named):
+            continue
+        after = asked.reading.word(index + 1)
+        if after in PERIODS or after.isdigit():
+            continue
+        token.role = "order"
+        if asked.reading.word(index - 1) == "most":
+            asked.tokens[index - 1].role = "order"
+        first = token.word in ("earliest", "oldest", "first")
+        return Query(
+            "rows",
+            (date.name, *(name for name in asked.numbers if name not in yes)),
+            where=(*where, *(asked.is_true(name) for name in yes)),
+            order=order_of(not first),
+            top=1,
+            wants="first",
+        )
+    return None

@@ -11,7 +11,7 @@ import re
 from msgspec.structs import replace
 
 from .aggregates import aggregate_of
-from .asked import Asked, neglected_word, order_of
+from .asked import Asked, neglected_word
 from .comparisons import comparison_of
 from .conditions import mark_conditions
 from .counts import count_of
@@ -19,25 +19,21 @@ from .data_words import (
     CHANGES,
     COUNT,
     DISTINCT,
-    ENDS,
     FILLERS,
     GROWTH,
-    LATEST,
     MISSING,
-    PERIODS,
     PLOT,
     RELATION,
     SHAPE,
     SHARE,
     SHOW,
     SHRINK,
-    SORT,
     STATISTICS,
     STOCKS,
     SUMMARY,
     YES_NO,
 )
-from .dates import mark_dates
+from .dates import latest_of, mark_dates, mark_span, range_of, span_of
 from .frames import Frame
 from .growth import asks_for_growth, growth_of
 from .history import listed
@@ -66,6 +62,7 @@ def read(question: str, frame: Frame) -> Query | str:
     reading = Reading(question, frame)
     mark_dates(reading)
     mark_conditions(reading)
+    mark_span(reading)
     return _Question(reading).query()
 
 
@@ -131,8 +128,8 @@ class _Question(Asked):
         without = says_without(self)
         if says(PLOT):
             return plot_of(self)
-        if self.spans:
-            return self._spanned(where)
+        if span := span_of(self, where):
+            return span
         if without or says(MISSING):
             return missing_of(self, where)
         if says(RELATION):
@@ -156,14 +153,12 @@ class _Question(Asked):
             if len(self.named) != 1:
                 return "I cannot tell of which column the different values are meant"
             return self._distinct(where)
-        if latest := self._latest(where):
+        if latest := latest_of(self, where):
             return latest
-        if self._is_range():
-            date = self.frame.date.name if self.frame.date else ""
-            return Query("range", (next(iter(self.named), date),), where=where)
-        sorts = {word for word in SORT if not self.reading.names_rows(word)}
-        if says(sorts) and (sorted_by := sorting_of(self, where)):
-            return sorted_by
+        if ends := range_of(self, where):
+            return ends
+        if sorting := sorting_of(self, where):
+            return sorting
         if says(COUNT):
             return count_of(self, where)
         return self._computed(where)
@@ -247,55 +242,6 @@ class _Question(Asked):
     def _chooses(self) -> bool:
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
         return "or" in self.reading.words and "than" not in self.reading.words
-
-    def _spanned(self, where: tuple[Condition, ...]) -> Query | str:
-        """The first and the last date and how many rows there are, be it of each group."""
-        date, counts = self.frame.date, self.reading.says(COUNT)
-        others = [name for name in self.named if date is None or name != date.name]
-        by = tuple(key for key in self.by if date is None or key.column != date.name)
-        if date is None or others or len(by) < len(self.by) or self.order or self.statistic:
-            return "I tell how many rows there are and between which dates, and nothing beside"
-        statistic: Statistic = "count" if counts or by else "mean"
-        return Query("range", (date.name,), statistic, by, where)
-
-    def _is_range(self) -> bool:
-        says = self.reading.says
-        timed = self.frame.date is not None
-        dates = timed and says({"date", "dates", "time", "period", "days"})
-        both = all(says(ends) or self.superlative in ends for ends in ENDS)
-        if (says({"range"}) or both) and (self.named or dates) and not self.by:
-            return True
-        if says({"cover", "covers", "covered", "span", "spans"}):
-            return timed
-        return dates and says({"earliest", "latest", "start", "end"}) and not says({"which"})
-
-    def _latest(self, where: tuple[Condition, ...]) -> Query | None:
-        """A question for the last or the first in time, None if it is none."""
-        date = self.frame.date
-        if date is None or any(key.column != date.name for key in self.by):
-            return None
-        yes = [name for name in self.numbers if self.frame.column(name).binary]
-        for index, token in enumerate(self.tokens):
-            if token.role or token.word not in LATEST:
-                continue
-            if not (self.numbers or "when" in self.reading.words or date.name in self.named):
-                continue
-            after = self.reading.word(index + 1)
-            if after in PERIODS or after.isdigit():
-                continue
-            token.role = "order"
-            if self.reading.word(index - 1) == "most":
-                self.tokens[index - 1].role = "order"
-            first = token.word in ("earliest", "oldest", "first")
-            return Query(
-                "rows",
-                (date.name, *(name for name in self.numbers if name not in yes)),
-                where=(*where, *(self.is_true(name) for name in yes)),
-                order=order_of(not first),
-                top=1,
-                wants="first",
-            )
-        return None
 
     def _distinct(self, where: tuple[Condition, ...]) -> Query:
         if self.reading.says(COUNT):

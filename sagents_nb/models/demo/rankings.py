@@ -142,6 +142,9 @@ def sorting_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str | None
 
     What is ranked begins with the most, and what is sorted with the least.
     """
+    sorts = {word for word in SORT if not asked.reading.names_rows(word)}
+    if not asked.reading.says(sorts):
+        return None
     things = _sorted_things(asked)
     begins = asked.reading.word(0) in SORT and not asked.reading.says(COUNT)
     said = (*(key.column for key in asked.by if begins), *asked.named)

@@ -122,11 +122,12 @@ def fit_of(part: str, word: str) -> int:
 class Reading:
     """A question about a frame, word by word.
 
-    What its times and its comparisons say of rows is read after it, by :mod:`dates` and
-    :mod:`conditions`: they put it to ``conditions``, and to ``of_part`` what it says from which to
-    which, be it months or quarters. ``steps`` is where it says "from year to year", and of which
-    periods; ``reason`` is what could not be read, "" if all could. ``counted`` is the column of
-    the things that are counted, of which several rows may be, "" if rows are.
+    What its times and its comparisons say is read after it, by :mod:`dates` and
+    :mod:`conditions`: they put to ``conditions`` what rows have to be, and to ``of_part`` what it
+    says from which to which, be it months or quarters; ``spans`` says that it asks from when to
+    when. ``steps`` is where it says "from year to year", and of which periods; ``reason`` is what
+    could not be read, "" if all could. ``counted`` is the column of the things that are counted,
+    of which several rows may be, "" if rows are.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -136,6 +137,7 @@ class Reading:
         self.conditions: list[Condition] = []
         self.reason = ""
         self.of_part: Literal["", "month", "quarter"] = ""
+        self.spans = False
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
