@@ -1,7 +1,7 @@
 """What the parts of a question about a data frame are: its measures, groups, conditions and order.
 
-:mod:`reading` says what each word is; :mod:`questions` makes a query of the parts. What each word
-means has to be in that query, too: see :func:`neglected_word`.
+:mod:`reading` says what each word is; files such as :mod:`shares` and :mod:`rankings` make a query
+of the parts. What each word means has to be in that query, too: see :func:`neglected_word`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """How the demo model understands a question about a data frame: what is asked, as a query.
 
-:mod:`reading` says what each word is. Here a plot, a share, a growth, a ranking and so on are
-told apart, the most particular first, and get their measures, groups and conditions.
+:mod:`reading` says what each word is. Here the subjects are asked in turn, the most particular
+first, whether the question is theirs: plots, missing values, shares, growth, rankings and so on.
+Each has a file, which makes the query; what no query may leave out is seen to here.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def read(question: str, frame: Frame) -> Query | str:
     if len(question) > 1000:
         return "it is too long for me"
     reading = Reading(question, frame)
-    mark_dates(reading)
+    mark_dates(reading)  # before the conditions: a year is no number to compare with
     mark_conditions(reading)
     mark_span(reading)
     return _Question(reading).query()
@@ -236,8 +237,6 @@ class _Question(Asked):
         things = self.reading.things
         told = {key.column for key in query.by} | {c.column for c in query.conditions}
         return "" if things in told or things in query.measures else things
-
-    # What is asked
 
     def _chooses(self) -> bool:
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
