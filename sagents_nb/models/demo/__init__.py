@@ -6,9 +6,11 @@ and ``calls`` pick a tool and its arguments for a step, ``documents`` says what 
 
 Steps that ask something of a data frame of the notebook go through ``analysis``: ``frames`` is
 what is known of frames, ``things`` what their rows are of, ``reading`` says what each word of a
-question is (by ``data_words``), ``asked`` puts together its parts and lets no word be missing from
-the query that ``questions`` makes of them, ``queries`` evaluates it or writes pandas code for it,
-and ``replies`` says what came of it.
+question is (by ``data_words``), with ``dates`` and ``conditions``, and ``asked`` puts together its
+parts. Of these ``questions`` has a query made by the subject that the question is of: ``plots``,
+``missing_values``, ``dates``, ``growth``, ``shares``, ``comparisons``, ``rankings``, ``counts`` or
+``aggregates``; ``asked`` lets no word be missing from it. ``queries`` evaluates it or writes pandas
+code for it, and ``replies`` says what came of it.
 """
 
 from .model import DemoModel

@@ -1,13 +1,12 @@
 """What the parts of a question about a data frame are: its measures, groups, conditions and order.
 
-:mod:`reading` says what each word is; :mod:`questions` makes a query of the parts. What each word
-means has to be in that query, too: see :func:`neglected_word`.
+:mod:`reading` says what each word is; files such as :mod:`shares` and :mod:`rankings` make a query
+of the parts. What each word means has to be in that query, too: see :func:`neglected_word`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import prod
 
 from msgspec.structs import replace
@@ -19,10 +18,9 @@ from .data_words import (
     DOWN,
     EACH,
     EXTREMES,
+    FILLERS,
     GROWTH,
     LATEST,
-    LESS,
-    MORE,
     NEGATIONS,
     NUMBERS,
     ORDINALS,
@@ -30,11 +28,12 @@ from .data_words import (
     SHARE,
     SHRINK,
     STATISTICS,
+    UNITS,
     UP,
 )
 from .frames import Column
 from .queries import Condition, Key, Order, Period, Query, Statistic
-from .reading import Reading, Token, parts_of
+from .reading import Reading, Token, fit_of, parts_of
 from .words import adjective, word_set
 
 
@@ -47,14 +46,12 @@ class Asked:
     where several values of one column are named; ``contrasted`` is of these the column of yes and
     no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
     ``counted`` is the column of the things that are counted, "" where rows are.
-    ``spans`` says that it asks from when to when.
     """
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.frame = reading.frame
         self.tokens = reading.tokens
-        self.spans = self._span()
         contrast = self._contrast()
         steps = self._steps()
         self.steps = tuple(key for _, key in steps)
@@ -126,23 +123,24 @@ class Asked:
         added = any(part in ADDED for measure in measures for part in parts_of(measure))
         return "sum" if added else "mean"
 
+    def lacking(self, quantities: Collection[str]) -> str:
+        """A quantity that is asked for and that no column is named after, "" if none is.
+
+        The one column of a frame `rain` may hold the rain, if its name says nothing else.
+        """
+        plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
+        if plain or any(self.is_measure(name) for name in self.named):
+            return ""
+        parts = [part for name in self.only() for part in parts_of(name)]
+        for token in self.tokens:
+            fits = any(fit_of(part, token.word) for part in parts)
+            if not token.role and token.word in quantities and not fits:
+                return token.text
+        return ""
+
     def near(self, index: int) -> set[str]:
         """The two words before one."""
         return {self.reading.word(index - 1), self.reading.word(index - 2)}
-
-    def _span(self) -> bool:
-        """Whether it asks from when to when there are rows: "between which dates"."""
-        date = self.frame.date
-        words = " ".join(self.reading.words)
-        for phrase in _SPANS if date else ():
-            match = re.search(rf"(?<!\S){phrase}(?!\S)", words)
-            if match is None:
-                continue
-            start = words[: match.start()].count(" ")
-            for token in self.tokens[start : start + match[0].count(" ") + 1]:
-                token.role, token.columns = "span", ()
-            return True
-        return False
 
     def _contrast(self) -> list[tuple[int, Key]]:
         """Where a column of yes and no is named with a negation and without one."""
@@ -257,14 +255,6 @@ class Asked:
                 return max(1, min(number, 50))
         return None
 
-    def last_number(self) -> int | None:
-        """The last number that is nothing else, as that of the rows that are wanted."""
-        numbers = [t for t in self.tokens if not t.role and t.word.isdigit()]
-        if not numbers:
-            return None
-        numbers[-1].role = "number"
-        return max(1, min(int(numbers[-1].word), 50))
-
     def _direction(self) -> tuple[Order, str, tuple[str, ...]]:
         """The order that a superlative asks for, its word, and the columns that it is about."""
         # "Which year was wetter?" asks for the wettest.
@@ -303,23 +293,6 @@ class Asked:
             return place
         return 1
 
-    def comparative(self) -> tuple[bool, str, tuple[str, ...]] | None:
-        """Whether more is said to be there, the word, and the columns that it is about."""
-        for index, token in enumerate(self.tokens):
-            word, after = token.word, self.reading.word(index + 1)
-            if token.role:
-                continue
-            if word in ("more", "less") and (known := adjective(after)):
-                self.tokens[index + 1].role = token.role = "comparative"
-                up = known[0] == (word == "more")
-                return up, f"{word} {after}", self.reading.measured(known[1])
-            known = adjective(word) if word.endswith("er") or word in MORE | LESS else None
-            if known or word in ("more", "less", "fewer", "greater", "higher", "lower"):
-                token.role = "comparative"
-                up = word in MORE or (word not in LESS and known is not None and known[0])
-                return up, word, self.reading.measured(known[1]) if known else ()
-        return None
-
     def is_true(self, name: str) -> Condition:
         """That a column of yes and no says yes, or no where the question has a "not"."""
         negated = [t for t in self.tokens if not t.role and t.word in NEGATIONS]
@@ -335,17 +308,6 @@ class Asked:
         wanted = "max" if order == "descending" else "min"
         fitting = [m for m in measures if wanted in parts_of(m)]
         return tuple(fitting[:1] or measures[:1])
-
-
-_DATES = r"(?:dates?|days?|months?|years?|time)"
-# Each asks for the first and the last time.
-_SPANS = (
-    rf"(?:between|over|across) (?:which|what) (?:two )?{_DATES}",
-    rf"from (?:when|(?:which|what) {_DATES}) (?:to|until|till) "
-    rf"(?:when|(?:which|what)(?: {_DATES})?)",
-    r"between when and when",
-    rf"(?:the )?(?:first|earliest) and (?:the )?(?:last|latest) {_DATES}",
-)
 
 
 def _is_superlative(word: str) -> bool:

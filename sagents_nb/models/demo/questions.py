@@ -1,71 +1,57 @@
 """How the demo model understands a question about a data frame: what is asked, as a query.
 
-:mod:`reading` says what each word is. Here a plot, a share, a growth, a ranking and so on are
-told apart, the most particular first, and get their measures, groups and conditions.
+:mod:`reading` says what each word is. Here the subjects are asked in turn, the most particular
+first, whether the question is theirs: plots, missing values, shares, growth, rankings and so on.
+Each has a file, which makes the query; what no query may leave out is seen to here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise
-from math import prod
-from typing import Any
 
 from msgspec.structs import replace
 
-from .asked import Asked, neglected_word, order_of
+from .aggregates import aggregate_of
+from .asked import Asked, neglected_word
+from .comparisons import comparison_of
+from .conditions import mark_conditions
+from .counts import count_of
 from .data_words import (
     CHANGES,
-    CHARTS,
-    COMPARE,
     COUNT,
     DISTINCT,
-    ENDS,
-    EXTREMES,
     FILLERS,
     GROWTH,
-    LATEST,
     MISSING,
-    PERIODS,
     PLOT,
     RELATION,
     SHAPE,
     SHARE,
     SHOW,
     SHRINK,
-    SORT,
     STATISTICS,
     STOCKS,
     SUMMARY,
-    THAN,
-    UNITS,
     YES_NO,
 )
+from .dates import latest_of, mark_dates, mark_span, range_of, span_of
 from .frames import Frame
+from .growth import asks_for_growth, growth_of
 from .history import listed
-from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants, times_of
-from .reading import Reading, fit_of, parts_of
-from .words import QUANTITIES, adjective, word_set
+from .missing_values import missing_of, says_without
+from .plots import plot_of
+from .queries import Condition, Query, Statistic
+from .rankings import ranking_of, sorting_of
+from .reading import Reading, parts_of
+from .shares import share_of
+from .words import word_set
 
 ABLE = (
     "I count, average, add up, rank, group, compare, correlate, sort and plot the columns of a "
     "data frame, and tell its shares, growth, different and missing values"
 )
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_PANELS = 12  # histograms beside each other
-_UNITS = word_set("units unit quantity qty sold bought")
-_MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
-_COPULAS = word_set("is are was were has have had")
-_JOINING = word_set("and but")
-_CELLS = word_set(
-    "value values row rows column columns cell cells entry entries record records data"
-)
-_RANKED = word_set("rank ranked ranking")
-_PREPOSITIONS = word_set("in from of with at on for by")
-_WHICH = word_set("which what who whose when where top bottom")
 
 
 def read(question: str, frame: Frame) -> Query | str:
@@ -74,7 +60,11 @@ def read(question: str, frame: Frame) -> Query | str:
         return f"two columns of `{frame.name}` have the same name"
     if len(question) > 1000:
         return "it is too long for me"
-    return _Question(Reading(question, frame)).query()
+    reading = Reading(question, frame)
+    mark_dates(reading)  # before the conditions: a year is no number to compare with
+    mark_conditions(reading)
+    mark_span(reading)
+    return _Question(reading).query()
 
 
 def statistic_of(text: str) -> Statistic | None:
@@ -113,7 +103,7 @@ class _Question(Asked):
         measured = found.kind in ("rows", "summary", "change", "plot") or found.measures
         counts = found.statistic in ("count", "nunique") and found.kind == "aggregate"
         lacking = measured and not counts and not self.reading.meant_by_verb()
-        if lacking and (word := self._lacking(_AMOUNTS)):
+        if lacking and (word := self.lacking(_AMOUNTS)):
             return f"`{self.frame.name}` has no column “{word}”"
         if found.wants == "first" and found.order and found.kind in ("rows", "aggregate"):
             found = replace(found, rank=self.rank)
@@ -136,27 +126,13 @@ class _Question(Asked):
             self.by = tuple(dict.fromkeys([*self.by, *self.compared]))
         if self.reading.words.count("many") > 1 and not self.compared:
             return "it asks for two counts at once"
-        without = self._without()
+        without = says_without(self)
         if says(PLOT):
-            return self._plotted()
-        if self.spans:
-            return self._spanned(where)
-        in_time = {"time", "times", "date", "dates", "between", "timestamps", "series"}
-        dated = frame_date.name in self.named if (frame_date := self.frame.date) else False
-        if says({"gaps"}) and frame_date and (dated or says(in_time)):
-            return "I find missing values, and no gaps in time"
+            return plot_of(self)
+        if span := span_of(self, where):
+            return span
         if without or says(MISSING):
-            if self._asks_for_absent():
-                return "I find values that are missing, and no rows that are not there"
-            if self.counted and set(self.named) - {self.counted}:
-                return f"I tell how many rows lack a value, and not how many `{self.counted}` do"
-            columns = self.named or tuple(c.name for c in self.frame.columns)
-            rows = self.named or where or says({"row", "rows"})
-            if self.by:
-                return self._missing_of_groups(where)
-            if says(SHARE) and (where or (len(self.named) != 1 and not says({"row", "rows"}))):
-                return "I tell which share of all the rows lacks a value of one column, or any"
-            return Query("missing", columns, "count" if rows else "sum", where=where)
+            return missing_of(self, where)
         if says(RELATION):
             named = [c for t in self.tokens if t.role == "column" for c in t.columns]
             numbers = tuple(dict.fromkeys(c for c in named if self.is_measure(c)))
@@ -168,27 +144,24 @@ class _Question(Asked):
             if self.by:
                 return Query("aggregate", self.numbers or self.only(), "mean", self.by, where)
             return "I only describe a frame as a whole" if where else Query("summary", self.named)
-        apart = says({"difference"}) and len(self.numbers) == 2 and not self.by
-        if apart or says(GROWTH | SHRINK):
-            return self._grown()
+        if asks_for_growth(self):
+            return growth_of(self)
         if says(SHARE):
-            return self._shared()
-        if compared := self._compares() or self._compares_years():
+            return share_of(self)
+        if compared := comparison_of(self):
             return compared
         if says(DISTINCT) and not self.by:
             if len(self.named) != 1:
                 return "I cannot tell of which column the different values are meant"
             return self._distinct(where)
-        if latest := self._latest(where):
+        if latest := latest_of(self, where):
             return latest
-        if self._is_range():
-            date = self.frame.date.name if self.frame.date else ""
-            return Query("range", (next(iter(self.named), date),), where=where)
-        sorts = {word for word in SORT if not self.reading.names_rows(word)}
-        if says(sorts) and (sorted_by := self._sorted(where)):
-            return sorted_by
+        if ends := range_of(self, where):
+            return ends
+        if sorting := sorting_of(self, where):
+            return sorting
         if says(COUNT):
-            return self._count(where)
+            return count_of(self, where)
         return self._computed(where)
 
     def _computed(self, where: tuple[Condition, ...]) -> Query | str:
@@ -200,7 +173,7 @@ class _Question(Asked):
             self.numbers = tuple(n for n in self.numbers if n not in yes)
             where = (*where, *(self.is_true(n) for n in yes))
         if self.order:
-            return self._ranking(where)
+            return ranking_of(self, where)
         if self.statistic and not self.numbers:
             if self.named and not self.by:
                 return f"`{self.named[0]}` holds no numbers"
@@ -210,7 +183,7 @@ class _Question(Asked):
             if not self.numbers:
                 return "I cannot tell which column is meant"
         if self.numbers or self.by:
-            return self._aggregate(where)
+            return aggregate_of(self, where)
         told = {condition.column for condition in where}
         wanted = tuple(name for name in self.named if name not in told)
         if self.reading.word(0) == "list" and len(wanted) == 1:
@@ -265,902 +238,11 @@ class _Question(Asked):
         told = {key.column for key in query.by} | {c.column for c in query.conditions}
         return "" if things in told or things in query.measures else things
 
-    # What is asked
-
     def _chooses(self) -> bool:
         """Whether one of two is asked for: "Did A or B have more?", which is no yes and no no."""
         return "or" in self.reading.words and "than" not in self.reading.words
-
-    def _spanned(self, where: tuple[Condition, ...]) -> Query | str:
-        """The first and the last date and how many rows there are, be it of each group."""
-        date, counts = self.frame.date, self.reading.says(COUNT)
-        others = [name for name in self.named if date is None or name != date.name]
-        by = tuple(key for key in self.by if date is None or key.column != date.name)
-        if date is None or others or len(by) < len(self.by) or self.order or self.statistic:
-            return "I tell how many rows there are and between which dates, and nothing beside"
-        statistic: Statistic = "count" if counts or by else "mean"
-        return Query("range", (date.name,), statistic, by, where)
-
-    def _missing_of_groups(self, where: tuple[Condition, ...]) -> Query | str:
-        """How many rows of each group have no value of a column, or which share of them."""
-        if len(self.named) != 1 or self.named[0] in {key.column for key in self.by}:
-            return "I tell of groups how many of their rows lack a value of one column"
-        that = (Condition(self.named[0], "missing", None),)
-        if self.order or self.compared:
-            return "I tell missing values of all groups, and rank none by them"
-        for token in self.tokens:
-            if not token.role and token.word in MISSING:
-                token.role = "condition"
-        if self.reading.says(SHARE):
-            return Query("aggregate", (), "mean", self.by, where, wants="share", that=that)
-        return Query("aggregate", (), "count", self.by, where, "descending", that=that)
-
-    def _asks_for_absent(self) -> bool:
-        """Whether rows are meant that are not there: "which lakes are missing in some year"."""
-        if self.reading.says(_CELLS):
-            return False
-        if self.reading.says({"combination", "combinations", "pair", "pairs"}):
-            return True
-        named = {*self.named, *(key.column for key in self.by)}
-        times = {self.year, self.frame.date.name if self.frame.date else ""}
-        things = {self.counted, self.reading.things, *self.reading.identities} - {""}
-        others = [self.frame.column(name) for name in named - times - things]
-        if any(column.missing or self.is_measure(column.name) for column in others):
-            return False
-        periods = any(token.word in PERIODS and not token.role for token in self.tokens)
-        whole = any(not self.frame.column(name).missing for name in named & times)
-        return bool(things or periods or whole)
-
-    def _without(self) -> bool:
-        """Whether rows are counted that "have no age" or are "without age"."""
-        for index, token in enumerate(self.tokens):
-            if token.role or token.word not in ("no", "without"):
-                continue
-            following = self.tokens[index + 1 : index + 3]
-            counts = self.reading.says(COUNT | SHARE)
-            if counts and any(t.role == "column" for t in following):
-                token.role = "negation"
-                return True
-        return False
-
-    def _is_range(self) -> bool:
-        says = self.reading.says
-        timed = self.frame.date is not None
-        dates = timed and says({"date", "dates", "time", "period", "days"})
-        both = all(says(ends) or self.superlative in ends for ends in ENDS)
-        if (says({"range"}) or both) and (self.named or dates) and not self.by:
-            return True
-        if says({"cover", "covers", "covered", "span", "spans"}):
-            return timed
-        return dates and says({"earliest", "latest", "start", "end"}) and not says({"which"})
-
-    def _latest(self, where: tuple[Condition, ...]) -> Query | None:
-        """A question for the last or the first in time, None if it is none."""
-        date = self.frame.date
-        if date is None or any(key.column != date.name for key in self.by):
-            return None
-        yes = [name for name in self.numbers if self.frame.column(name).binary]
-        for index, token in enumerate(self.tokens):
-            if token.role or token.word not in LATEST:
-                continue
-            if not (self.numbers or "when" in self.reading.words or date.name in self.named):
-                continue
-            after = self.reading.word(index + 1)
-            if after in PERIODS or after.isdigit():
-                continue
-            token.role = "order"
-            if self.reading.word(index - 1) == "most":
-                self.tokens[index - 1].role = "order"
-            first = token.word in ("earliest", "oldest", "first")
-            return Query(
-                "rows",
-                (date.name, *(name for name in self.numbers if name not in yes)),
-                where=(*where, *(self.is_true(name) for name in yes)),
-                order=order_of(not first),
-                top=1,
-                wants="first",
-            )
-        return None
 
     def _distinct(self, where: tuple[Condition, ...]) -> Query:
         if self.reading.says(COUNT):
             return Query("aggregate", self.named[:1], "nunique", where=where)
         return Query("values", self.named[:1], where=where)
-
-    def _sorted(self, where: tuple[Condition, ...]) -> Query | str | None:
-        """Rows in the order of a column, or the things that several rows are of; None of neither.
-
-        What is ranked begins with the most, and what is sorted with the least.
-        """
-        things = self._sorted_things()
-        begins = self.reading.word(0) in SORT and not self.reading.says(COUNT)
-        said = (*(key.column for key in self.by if begins), *self.named)
-        measures = tuple(c for c in said if c not in {key.column for key in things})
-        if begins and len(measures) > 1:
-            return "I sort by one column at a time"
-        if len(measures) != 1 or (set(self.by) - set(things) and not begins):
-            return None
-        extreme = EXTREMES.get(self.superlative)
-        order: Order = (not extreme and self.order) or order_of(self.reading.says(_RANKED))
-        down = word_set("descending decreasing desc")
-        for token in self.tokens:
-            if token.word in down | word_set("ascending increasing asc"):
-                token.role = "order"
-                order = order_of(token.word in down)
-        several = [k for k in things if k.period or not self.frame.is_key(k.column)]
-        count = self.top or self.last_number()
-        if not several:
-            return Query("rows", measures, where=where, order=order, top=count or 10)
-        if not self.is_measure(measures[0]):
-            return f"`{measures[0]}` holds no numbers"
-        statistic = extreme or self.statistic or self.default(measures)
-        return Query("aggregate", measures, statistic, (several[0],), where, order, count)
-
-    def _sorted_things(self) -> tuple[Key, ...]:
-        """What is to be put in order, as a key: "rank the lakes by depth", "the years by rain"."""
-        start = self.reading.words.index("by") if self.reading.says({"by"}) else len(self.tokens)
-        said = self.tokens[:start]
-        for index, token in enumerate(said):
-            ticked = token.text.startswith("`")
-            # "Sort orders by revenue" may mean the frame of that name.
-            bare = token.role == "frame" and self.reading.word(index - 1) in SORT - _RANKED
-            if ticked or bare or not token.word.endswith("s"):
-                continue
-            if thing := self.reading.thing(index):
-                return (Key(thing),)
-            if token.role == "column" and not self.frame.column(token.columns[0]).numeric:
-                return (Key(token.columns[0]),)
-            times = token.role == "" and token.word in PERIODS
-            if times and not self.reading.names_rows(token.word):
-                period = PERIODS[token.word]
-                if period == "year" and self.year:
-                    return (Key(self.year),)
-                return (Key(self.frame.date.name, period),) if self.frame.date else ()
-        return ()
-
-    def _plotted(self) -> Query | str:
-        frame, numbers, by = self.frame, self.numbers, self.by
-        said = {t.word for t in self.tokens if not t.role}
-        chart = next((chart for chart, words in CHARTS.items() if said & words), "")
-        where = self.where(self.values)
-        others = [name for name in self.named if name not in (*numbers, self.counted)]
-        over = said & {"over", "time", "trend"}
-        when = frame.date.name if frame.date else self.year
-        if over and when and not any(k.column == when for k in by):
-            by = (Key(when), *by)
-        by = by or tuple(Key(name) for name in others[:1])
-        against = said & {"against", "vs", "versus"}
-        for token in self.tokens:
-            if not token.role and token.word in ("against", "trend"):
-                token.role = "operator"
-        if len(numbers) == 2 and (against or chart == "scatter"):
-            pair = numbers[::-1] if against else numbers
-            return Query("plot", pair, where=where, chart="scatter")
-        if chart == "hist" and numbers and not by:
-            return Query("plot", numbers[:1], where=where, chart="hist")
-        if chart == "hist" and by and not numbers:
-            chart = "bar"
-        if chart == "hist" and by and (why := self._why_no_histograms(by)):
-            return why
-        if chart == "box" and numbers:
-            return Query("plot", numbers[:1], by=by, where=where, chart="box")
-        label = next((c for c in frame.columns if not c.numeric and frame.is_key(c.name)), None)
-        if not by and label is None:
-            if not numbers:
-                return "I cannot tell which columns to plot"
-            return Query("plot", numbers[:1], where=where, chart="hist")
-        if not by and label is not None:
-            by = (Key(label.name),)
-            numbers = numbers or tuple(c.name for c in frame.columns if c.numeric)[:6]
-            if not numbers:
-                return "there is no column of numbers to plot"
-        # The time goes along the axis, and groups are lines of their own.
-        by = tuple(sorted(by, key=lambda key: key.column != when))[:2]
-        if chart == "pie" and len(by) == 2:
-            return "I draw the pieces of one column in a pie"
-        if len(by) == 2 and numbers and self.default(numbers) == "sum":
-            by = (self._by_month(by[0]), by[1])
-        statistic: Statistic = "count"
-        if numbers:
-            one_each = by[0].period == "" and frame.is_key(by[0].column)
-            plain = one_each or (len(by) == 2 and not any(key.period for key in by))
-            statistic = self.statistic or ("mean" if plain else self.default(numbers))
-        elif self.counted and (Key(self.counted) not in by):
-            numbers, statistic = (self.counted,), "nunique"
-        chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
-        return Query("plot", numbers, statistic, by, where, chart=chart)
-
-    def _why_no_histograms(self, by: Sequence[Key]) -> str:
-        """Why there is not one histogram for each group, "" if there is."""
-        if len(self.numbers) > 1 or len(by) > 1 or by[0].period:
-            return "I draw one histogram, or one for each value of one column"
-        column = self.frame.column(by[0].column)
-        many = column.different or len(column.values)
-        if not many or many > _PANELS:
-            return f"`{column.name}` has more values than {_PANELS} histograms show"
-        return ""
-
-    def _by_month(self, key: Key) -> Key:
-        """The key by months where a line of each group would have gaps on most days."""
-        column = self.frame.column(key.column)
-        many = column.dated and (column.different or 0) > 60
-        return Key(key.column, "month") if many and not key.period else key
-
-    def _grown(self) -> Query | str:
-        frame, by, order = self.frame, self.by, self.order
-        says = self.reading.says
-        binary = [name for name in self.numbers if frame.column(name).binary]
-        if binary and (len(self.years) < 2 or len(self.numbers) == len(binary)):
-            return "I cannot tell which column has grown"  # "revenue lost to returned orders"
-        where = (*self.where(self.values), *(self.is_true(name) for name in binary))
-        self.numbers = tuple(name for name in self.numbers if name not in binary)
-        wants: Wants = "first" if order or (by and says({"which"})) else "growth"
-        direction = order_of(says(SHRINK) == (order == "ascending"))
-        years = tuple(sorted(c.name for c in frame.columns if c.numeric and _year(c.name)))
-        pair = self.numbers if len(self.numbers) == 2 else () if self.numbers else years
-        between = says({"from", "to", "between", "than", "versus", "vs", "difference"})
-        if pair and pair != years and not between and (frame.date or self.year):
-            return "I tell the growth of one column at a time"
-        if len(pair) >= 2:
-            labels = by or tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
-            if not by and labels and not frame.is_key(labels[0].column):
-                labels = ()
-            default: Statistic = "sum" if pair == years else self.default(pair)
-            return Query(
-                "growth",
-                (pair[0], pair[-1]),
-                self.statistic or default,
-                labels[:1],
-                where,
-                direction,
-                wants=wants,
-                word=self.superlative,
-            )
-        year = self.year
-        if frame.date is None and not year:
-            return f"`{frame.name}` has no dates to tell a growth by"
-        if lacking := self._lacking(_MEASURED):
-            return f"`{frame.name}` has no column “{lacking}”"
-        if says(COUNT) and not self.numbers:
-            return self._counts_over_time(where, direction)
-        usual = ("close", "price", "value", "revenue", "sales", "amount", "total")
-        measures = (self.numbers or self.reading.named_like(*usual) or self.only())[:1]
-        if not measures or (not self.numbers and len(self.reading.named_like(*usual)) > 1):
-            return "I cannot tell which column has grown"
-        groups = tuple(
-            k
-            for k in by
-            if not k.period
-            and not frame.column(k.column).dated
-            and k.column != year
-            and k not in self.steps
-        )[:1]
-        if groups and any(key.column != year for key in self.steps):
-            return "I tell the growth of groups from first to last, and not between years"
-        if groups and year and not frame.date:
-            return self._grown_by_year(groups, measures[0], where, direction, wants)
-        if groups and self.default(measures) == "sum":
-            return "I tell the growth of groups from first value to last, and of no totals"
-        once = frame.date is None or self._once_each((*groups, Key(frame.date.name)))
-        if groups and frame.date and not self.years and not once:
-            several = f"`{frame.name}` has several rows of one `{groups[0].column}` and time"
-            return f"{several}, so that none is the first or the last"
-        if groups and frame.date and not self.years:
-            return Query(
-                "change",
-                measures,
-                by=groups,
-                where=where,
-                order=direction,
-                wants=wants,
-                word=self.superlative,
-            )
-        if groups:
-            return "I tell the growth of groups from first to last, and not between years"
-        statistic = self.statistic or self.default(measures)
-        periods = tuple(key for key in by if key.period or key in self.steps)
-        first_to_last = len(self.years) < 2 and not periods and statistic != "sum"
-        if first_to_last and frame.date and not self._once_each((Key(frame.date.name),)):
-            # No row is the first one: of each time it is what they come to together.
-            first_to_last, periods = False, (Key(frame.date.name, self._length_of_time()),)
-        if first_to_last and frame.date:
-            return Query("change", measures, where=where, order=direction, wants="growth")
-        if self.reading.of_part and frame.date and not periods:
-            periods = (Key(frame.date.name, self.reading.of_part),)
-        key = Key(year) if year else Key(frame.date.name, "year") if frame.date else Key("")
-        if len(self.years) > 1:
-            part: Part = "year" if key.period else ""
-            low, high = min(self.years), max(self.years)
-            kept = [c for c in where if c.column != key.column or c.part != part]
-            ends_of = (
-                Condition(key.column, ">=", low, part),
-                Condition(key.column, "<=", high, part),
-            )
-            where = (*kept, *ends_of)
-        return Query(
-            "aggregate", measures, statistic, periods or (key,), where, direction, wants="growth"
-        )
-
-    def _counts_over_time(self, where: tuple[Condition, ...], order: Order) -> Query | str:
-        """How many rows or things there were in the first year, and in the last."""
-        if [name for name in self.named if name != self.counted] or self.by or len(self.years) > 1:
-            return "I tell the growth of all counts from the first time to the last"
-        date = self.frame.date
-        key = Key(self.year) if self.year else Key(date.name if date else "", "year")
-        if not self.year:
-            key = Key(key.column, self._length_of_time())
-        measures = (self.counted,) if self.counted else ()
-        statistic: Statistic = "nunique" if self.counted else "count"
-        return Query("aggregate", measures, statistic, (key,), where, order, wants="growth")
-
-    def _once_each(self, keys: Sequence[Key]) -> bool:
-        """Whether no two rows share a time, and what they are of, as far as that is known."""
-        if len(keys) == 1 and self.frame.is_key(keys[0].column):
-            return True
-        if self.frame.whole:
-            held = {tuple(row[key.column] for key in keys) for row in self.frame.rows}
-            return len(held) == self.frame.size
-        counts = [self.frame.column(key.column).different for key in keys]
-        return None in counts or prod(n or 0 for n in counts) >= self.frame.size
-
-    def _length_of_time(self) -> Period:
-        """The years of several, else the months of one, else the days."""
-        date = self.frame.date
-        told = date.statistics if date else {}
-        ends = [str(told[end]) for end in ("min", "max") if end in told]
-        if self.frame.whole and date:
-            held = sorted(str(row[date.name]) for row in self.frame.rows if row[date.name])
-            ends = [held[0], held[-1]] if held and date.iso else []
-        if len(ends) < 2 or ends[0][:4] != ends[1][:4]:
-            return "year"
-        return "month" if ends[0][:7] != ends[1][:7] else "day"
-
-    def _lacking(self, quantities: Collection[str]) -> str:
-        """A quantity that is asked for and that no column is named after, "" if none is.
-
-        The one column of a frame `rain` may hold the rain, if its name says nothing else.
-        """
-        plain = any(set(parts_of(name)) <= UNITS | FILLERS for name in self.only())
-        if plain or any(self.is_measure(name) for name in self.named):
-            return ""
-        parts = [part for name in self.only() for part in parts_of(name)]
-        for token in self.tokens:
-            fits = any(fit_of(part, token.word) for part in parts)
-            if not token.role and token.word in quantities and not fits:
-                return token.text
-        return ""
-
-    def _grown_by_year(
-        self,
-        groups: tuple[Key, ...],
-        measure: str,
-        where: tuple[Condition, ...],
-        order: Order,
-        wants: Wants,
-    ) -> Query | str:
-        """The growth of groups from the first year to the last one, or between two."""
-        year = self.year
-        ends = tuple(sorted(set(self.years)))[:: max(1, len(set(self.years)) - 1)]
-        if len(ends) == 2:
-            where = (
-                *(c for c in where if c.column != year),
-                Condition(year, "in", ends),
-            )
-        elif self.frame.column(year).different == 1 or any(
-            c.column == year and c.operator == "==" for c in where
-        ):
-            return "a growth needs two years"
-        return Query(
-            "change",
-            (measure,),
-            self.statistic or self.default((measure,)),
-            (*groups, Key(year)),
-            where,
-            order,
-            wants=wants,
-            word=self.superlative,
-        )
-
-    def _shared(self) -> Query | str:
-        values, by, numbers = self.values, self.by, self.numbers
-        binary = tuple(n for n in numbers if self.frame.column(n).binary)[:1]
-        if numbers and not binary and self._counts_rows_of(numbers[0]):
-            self.numbers = numbers = ()
-        told = self._told()
-        if binary and self.where(values) and told != [binary[0]]:
-            said = (*self.where(values), self.is_true(binary[0]))
-            return self._share_of(told, said) or Query("aggregate", (), "count", (), said)
-        if binary:
-            where = self.where(values)
-            if self.order and by:
-                return Query(
-                    "aggregate", binary, "mean", by, where, self.order, wants="first",
-                    word=self.superlative,
-                )  # fmt: skip
-            return Query("aggregate", binary, "mean", by, where, wants="share")
-        if not numbers and (found := self._share_of_rows()):
-            return found
-        if self.compared:
-            return "I tell the share of one group, or of all of them"
-        if numbers and not self._is_share_of(numbers[0]):
-            return f"no column says a rate of `{numbers[0]}`, and I divide no columns"
-        subjects: tuple[str, ...] = ()
-        if values and not by:
-            *values, subject = values
-            by, subjects = (Key(subject.columns[0]),), (str(subject.value),)
-        if not by:
-            return "I cannot tell of what the share is meant"
-        return Query(
-            "aggregate",
-            numbers[:1],
-            "sum" if numbers else "count",
-            by,
-            self.where(values),
-            self.order or "descending",
-            wants="share",
-            subjects=subjects,
-        )
-
-    def _counts_rows_of(self, name: str) -> bool:
-        """Whether its plural stands for rows: "which share of the bills are from dinner"."""
-        last = parts_of(name)[-1]
-        said = [t for t in self.tokens if t.word == f"{last}s" and name in t.columns]
-        counts = not last.endswith("s") and said and self.reading.says({"are", "were"})
-        for token in said if counts else ():
-            token.role = "part"
-        return bool(counts)
-
-    def _share_of_rows(self) -> Query | str | None:
-        """The share of the rows that have a value: of those in each group, else of all."""
-        said = self.where(self.values)
-        either = self.reading.says({"or"})
-        subjects = [c for c in said if not c.part and (c.operator != "in" or either)]
-        if not subjects or self.compared or self._tells_shares_of_all():
-            return None
-        return self._share_of(self._told(), said)
-
-    def _share_of(
-        self, told: Sequence[str | Condition], said: Sequence[Condition]
-    ) -> Query | str | None:
-        """The share of the rows for which some of the conditions hold, of those of the others."""
-        that = tuple(c for c in said if c in told or (c.column in told and c.operator == "=="))
-        where = tuple(c for c in said if c not in that)
-        if not that:
-            return "I cannot tell of which rows the share is meant"
-        wants: Wants = "first" if self.by and self.order else "share"
-        if self.by:
-            return Query(
-                "aggregate",
-                (),
-                "mean",
-                self.by,
-                where,
-                self.order,
-                self.top,
-                wants,
-                word=self.superlative,
-                that=that,
-            )
-        if where:
-            return Query("aggregate", (), "mean", (), where, wants=wants, that=that)
-        if len(that) == 1 and self.values and that[0].operator != "in":
-            return None
-        return Query("aggregate", (), "count", (), that)
-
-    def _told(self) -> list[str | Condition]:
-        """What is told of rows: its conditions, and its columns of yes and no.
-
-        That is the first after "are", and what "and" puts with it: "are green and from Lapland".
-        Without such a verb it is a column of yes and no, which is named by its own verb, else the
-        last value, or the first of "women in first class"; none where that cannot be told.
-        """
-        places = [(i, found) for i in range(len(self.tokens)) if (found := self._tellable(i))]
-        verbs = [
-            i
-            for i, word in enumerate(self.reading.words)
-            if word in _COPULAS and i > 1 and self.reading.word(i - 1) not in _JOINING
-        ]
-        after = [i for i, _ in places if verbs and i > verbs[-1]]
-        binary = [i for i, found in places if isinstance(found[0], str)]
-        if not places:
-            return []
-        last, begin = places[-1][0], places[0][0]
-        if after or binary:
-            begin = after[0] if after else binary[0]
-        elif self._restricts(last) and self._restricts(begin) and not self._all_joined(places):
-            return []
-        elif not self._restricts(last) and not self._all_joined(places):
-            begin = last
-        told: list[str | Condition] = []
-        before = begin
-        for index, found in places:
-            again = index > begin and found[0] in told  # "lamps or chairs" is one condition
-            if index == begin or again or (index > begin and self._puts_together(before, index)):
-                told += found
-                before = index
-            elif index > begin:
-                break
-        return told
-
-    def _tellable(self, index: int) -> list[str | Condition]:
-        """The conditions of a word, or the column of yes and no that it names."""
-        token = self.tokens[index]
-        if token.role == "column" and len(token.columns) == 1:
-            return [c for c in token.columns if self.frame.column(c).binary]
-        said, others = self.where(self.values), self.reading.conditions
-        match token.role:
-            case "value" | "excluded":
-                same = [c for c in said if c.column == token.columns[0]]
-                several = [c for c in same if c.operator == "in" and token.value in c.value]
-                return [*several, *(c for c in same if c.value == token.value)]
-            case "compared":
-                return [c for c in others if c.column in token.columns and c.operator != "!="]
-            case "year" | "date":
-                times = times_of(said, self.frame)
-                return [*times]
-        return []
-
-    def _puts_together(self, one: int, other: int) -> bool:
-        """Whether an "and" stands between two words."""
-        between = self.tokens[one + 1 : other]
-        return any(token.word in _JOINING and not token.role for token in between)
-
-    def _all_joined(self, places: Sequence[tuple[int, Any]]) -> bool:
-        return all(self._puts_together(a, b) for (a, _), (b, _) in pairwise(places))
-
-    def _restricts(self, index: int) -> bool:
-        """Whether a word says of which rows something is told: "in Lapland", "with state green"."""
-        start = index - 1
-        while start > 0 and self.tokens[start].role in ("condition", "column", "operator"):
-            start -= 1
-        while self.reading.word(start) in ("the", "a", "an"):
-            start -= 1
-        before = self.reading.word(start)
-        return before in _PREPOSITIONS and self.reading.word(start - 1) not in SHARE
-
-    def _tells_shares_of_all(self) -> bool:
-        """Whether "of each" asks which part of all the rows a group has, and not of its own."""
-        for index, token in enumerate(self.tokens):
-            if token.word == "each" and self.reading.word(index - 1) in (
-                "of",
-                "from",
-                "does",
-                "do",
-            ):
-                return True
-        return False
-
-    def _is_share_of(self, name: str) -> bool:
-        """Whether it says "share of" a column: "win rate" and "margin percentage" are others."""
-        places = [i for i, t in enumerate(self.tokens) if t.role == "column" and name in t.columns]
-        said = [i for i, t in enumerate(self.tokens) if not t.role and t.word in SHARE]
-        return any("of" in self.reading.words[i + 1 : place] for i in said for place in places)
-
-    def _compares(self) -> Query | str | None:
-        """A question whether one group is more than another, None if it is none."""
-        held = [token.columns[0] for token in self.values]
-        columns = {name for name in held if held.count(name) == 2}
-        pair = [token for token in self.values if token.columns[0] in columns]
-        others = self.where([token for token in self.values if token not in pair])
-        subjects = tuple(str(token.value) for token in pair)
-        joined = self.reading.says(THAN | {"compare", "comparison", "and"})
-        if self.reading.says({"or"}) and self.reading.says(COUNT):
-            return None  # either of them counts
-        if self.contrasted and not pair:
-            ends = [self.is_true(key.column).value for key in self.contrasted]
-            columns = {key.column for key in self.contrasted}
-            subjects = tuple(str(end) for v in ends for end in (v, type(v)(not v)))
-        if len(subjects) != 2 or not joined or (len(held) > 2 and not self.reading.says({"than"})):
-            return None
-        if any(key.column not in columns for key in self.by):
-            return None
-        more = self.comparative()
-        if more is None and self.contrasted:
-            return None
-        measures = (self.numbers or (more[2] if more else ()) or self._sold())[:1]
-        counts = self.reading.says(COUNT) or (more and more[1] in ("more", "fewer", "less"))
-        if not measures and not counts:
-            return "I cannot tell by which column to compare"
-        binary = bool(measures) and self.frame.column(measures[0]).binary
-        that: tuple[Condition, ...] = ()
-        if binary and (self.reading.says(COUNT) or self._more_of_a_value()):
-            that, measures, binary = (self.is_true(measures[0]),), (), False
-        statistic: Statistic = "mean" if binary else self.statistic or self.default(measures)
-        if not measures and self.counted:
-            measures, statistic = (self.counted,), "nunique"
-        elif not measures:
-            others, that = (), (*others, *that)
-        return Query(
-            "aggregate",
-            measures,
-            statistic if measures else "count",
-            tuple(Key(column) for column in columns),
-            others,
-            order_of(more is None or more[0]),
-            wants="compare" if more else self._difference(),
-            subjects=subjects,
-            word=more[1] if more else "",
-            that=that,
-        )
-
-    def _more_of_a_value(self) -> bool:
-        """Whether more rows of a value are asked for: "more women than men"; not "more often"."""
-        return any(
-            token.word in ("more", "fewer", "less") and following.role == "value"
-            for token, following in pairwise(self.tokens)
-        )
-
-    def _difference(self) -> Wants:
-        """Whether the difference of two groups is wanted, too."""
-        return "difference" if self.reading.says(COMPARE) else ""
-
-    def _compares_years(self) -> Query | str | None:
-        """A question whether one year is more than another, None if it is none."""
-        if len(self.years) != 2 or not self.reading.says({"than"}):
-            return None
-        more = self.comparative()
-        measures = self.numbers or (more[2] if more else ())
-        if more is None or not measures:
-            return "I cannot tell by which column to compare"
-        year = next(c for c in self.reading.conditions if c.value in self.years)
-        order = order_of(more[0])
-        measures = self.one_of(measures, order)[:1]
-        return Query(
-            "aggregate",
-            measures,
-            self.statistic or self.default(measures),
-            (Key(year.column, "year" if year.part else ""),),
-            self.where(self.values)[: len(self.values)],
-            order,
-            wants="compare",
-            subjects=(str(self.years[0]), str(self.years[1])),
-            word=more[1],
-        )
-
-    def _count(self, where: tuple[Condition, ...]) -> Query | str:
-        frame, by, numbers, order = self.frame, self.by, self.numbers, self.order
-        says = self.reading.says
-        if says({"columns", "column", "variables", "fields", "features"}):
-            return Query("shape")
-        if self.statistic in ("mean", "median"):
-            return self._aggregate(where) if numbers else "I cannot tell which column is meant"
-        if order and self.ranked and not numbers:
-            return f"I tell how many there are, or what is {self.superlative}, and not both at once"
-        wants: Wants = "first" if order else ""
-        chosen: Order = order or ("descending" if by and not by[0].period else "")
-        many = self._after_many()
-        numbers = numbers or self._sold()
-        binary = [name for name in numbers if frame.column(name).binary]
-        if binary:
-            where = (*where, *(self.is_true(name) for name in binary))
-        elif numbers and self.default(numbers) == "sum":
-            return Query("aggregate", numbers[:1], "sum", by, where, chosen, wants=wants)
-        elif len(self.named) == 1:
-            column = frame.column(self.named[0])
-            grouping = not column.dated and (column.counted or not column.numeric)
-            is_named = any(fit_of(part, many) >= 2 for part in parts_of(column.name))
-            is_named = is_named and not self._are_rows_after(column.name)
-            bounds = {c.column for c in where if c.operator in (">", ">=", "<", "<=")}
-            amounts = any(self.default((name,)) == "sum" for name in bounds)
-            if is_named and amounts and not self.one_each((Key(column.name),), where):
-                return f"I count no `{column.name}` by the amounts that its rows come to"
-            if grouping and is_named:
-                return Query("aggregate", self.named, "nunique", by, where, chosen, wants=wants)
-            if grouping and not by and column.name not in {c.column for c in where}:
-                by, chosen = (Key(column.name),), "descending"
-        if self.counted:
-            return self._counted_things(by, where, chosen, wants)
-        days = many in ("day", "days", "date", "dates")
-        if many in ("year", "years") and self.year and not frame.date and not by:
-            return Query("aggregate", (self.year,), "nunique", (), where)
-        timeless = many in PERIODS and not frame.date and not self.reading.names_rows(many)
-        if timeless and not self.named:
-            return f"I count rows and values, and no {many}"
-        if many in PERIODS and frame.date and not by and (not days or frame.date.timed):
-            return f"I count rows and values, and no {many}"
-        if days and frame.date and not frame.is_key(frame.date.name) and not by:
-            return Query("aggregate", (frame.date.name,), "nunique", (), where)
-        return self._counted(by, where, chosen, wants)
-
-    def _counted(
-        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
-    ) -> Query:
-        """How many rows there are; a group that has none of those that are meant has 0 of them."""
-        columns = {key.column for key in by}
-        kept = tuple(c for c in where if not by or c.column in columns)
-        that = tuple(c for c in where if c not in kept)
-        word = self.superlative
-        return Query(
-            "aggregate", (), "count", by, kept, order, self.top, wants, word=word, that=that
-        )
-
-    def _counted_things(
-        self, by: tuple[Key, ...], where: tuple[Condition, ...], order: Order, wants: Wants
-    ) -> Query | str:
-        """How many different things there are, of which several rows may be."""
-        by = tuple(key for key in by if key.column != self.counted)
-        if wants == "first" and not by:
-            return f"I cannot tell by what to count `{self.counted}`"
-        others = {c.column for c in where} - {key.column for key in by}
-        if order == "ascending" and others:
-            return f"I rank no groups by a `{self.counted}` that some may have none of"
-        word = self.superlative
-        return Query(
-            "aggregate",
-            (self.counted,),
-            "nunique",
-            by,
-            where,
-            order,
-            self.top,
-            wants,
-            word=word,
-        )
-
-    def _counts_true(self, name: str) -> bool:
-        """Whether a superlative is about how many rows say yes, and not about their share."""
-        shared = self.reading.says(SHARE | {"likely"}) or self.statistic
-        if shared or not self.frame.column(name).binary:
-            return False
-        return self.superlative in ("most", "fewest", "least") or self._are_rows_after(name)
-
-    def _sold(self) -> tuple[str, ...]:
-        """The units that "how many lamps were sold" asks for, where there are any."""
-        if self.named or not self.values or self.reading.names_rows(self._after_many()):
-            return ()
-        return tuple(n for n in self.reading.meant_by_verb() if set(parts_of(n)) & _UNITS)
-
-    def _are_rows_after(self, name: str) -> bool:
-        """Whether rows are named after a column: "how many sunny days", of a column "sunny"."""
-        place = next(i for i, t in enumerate(self.tokens) if name in t.columns)
-        word = self.reading.word(place + 1)
-        return word in ("rows", "row", "entries", "records") or (
-            self.reading.names_rows(word) and not word.endswith("ed")
-        )
-
-    def _after_many(self) -> str:
-        """What is counted: the word after "how many" or "number of"."""
-        words = self.reading.words
-        skipped = ("of", "the", "different", "distinct", "trading", "unique")
-        for index, word in enumerate(words):
-            if word in ("many", "number"):
-                return next((w for w in words[index + 1 : index + 4] if w not in skipped), "")
-        return ""
-
-    def _ranking(self, where: tuple[Condition, ...]) -> Query | str:
-        frame, order, word, by = self.frame, self.order, self.superlative, self.by
-        says = self.reading.says
-        # "The widest sepals": of the columns of sepals the one of a width.
-        both = tuple(name for name in self.numbers if name in self.ranked)
-        measures = both or self.numbers or self.ranked or self.reading.meant_by_verb()
-        measures = self.one_of(measures, order)
-        if self.counted and not measures:
-            first: Wants = "first" if self.top is None else ""
-            return self._counted_things(by, where, order, first)
-        held = {condition.column for condition in where}
-        labels = [c for c in self.named if not frame.column(c).numeric]
-        labels = [c for c in labels if c not in held and c not in measures]
-        if not by:
-            by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or self._ranked()
-        if not measures:
-            known = adjective(word.split()[-1])
-            common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
-            if by and common and self.frame.is_key(by[0].column):
-                measures = self.reading.measured(known[1]) if known else ()
-            elif by and common:
-                return self._counted(by[:1], where, order, "first")
-            if len(measures) != 1:
-                return f"I cannot tell which column “{word}” is about"
-        extreme: Statistic = "max" if order == "descending" else "min"
-        first = "first" if self.top is None else ""
-        rows = Query(
-            "rows", measures, by=by, where=where, order=order, top=self.top, wants=first, word=word
-        )
-        if by and by[0].column != measures[0] and self._counts_true(measures[0]):
-            return self._counted(by[:1], (*where, self.is_true(measures[0])), order, "first")
-        if self._asks_also(by):
-            return rows
-        if self._asks_when(measures):
-            others = tuple(key for key in by if not frame.column(key.column).dated)
-            return replace(rows, by=others)
-        if not by:
-            asks = says(_WHICH - {"what"} | {"row"}) or self._ranks_rows()
-            asked = asks or self.rank > 1 or self.statistic
-            keyed = any(not c.numeric and frame.is_key(c.name) for c in frame.columns)
-            plain = Query("aggregate", measures, extreme, (), where)
-            return rows if asked or keyed else plain
-        each = any(self._is_each(key) for key in by)
-        if each and not self.top and not says({"which", "who"}):
-            return Query("aggregate", measures, extreme, by, where)
-        if len(by) == 1 and not by[0].period and frame.is_key(by[0].column):
-            return rows
-        stock = STOCKS & set(parts_of(measures[0])) and not self.statistic
-        if stock and self.year and self.one_each((*by, Key(self.year)), ()):
-            return rows  # the most in any year
-        totals: Statistic = "sum" if self._counts_things(measures[0]) else self.default(measures)
-        statistic = self.statistic or totals
-        return Query(
-            "aggregate", measures, statistic, by, where, order, self.top, "first", word=word
-        )
-
-    def _ranked(self) -> tuple[Key, ...]:
-        """The things of which some are the first: "the three deepest lakes", "which is deepest"."""
-        things = self.reading.things
-        places = [i for i, token in enumerate(self.tokens) if token.role == "superlative"]
-        after = [self.reading.thing(i + 1) for i in places]
-        which = self.reading.says({"which"}) and "is" in self.reading.words
-        return (Key(things),) if things and (things in after or which) else ()
-
-    def _ranks_rows(self) -> bool:
-        """Whether rows are asked for: so many of them, or "the warmest sample"."""
-        nouns = [i + 1 for i, token in enumerate(self.tokens) if token.role == "superlative"]
-        named = any(self.reading.names_rows(self.reading.word(i)) for i in nouns)
-        return self.top is not None or (named and self.tokens[nouns[-1]].role == "")
-
-    def _counts_things(self, name: str) -> bool:
-        """Whether the superlative is one of how many: "the most rides" are so in all."""
-        last = parts_of(name)[-1]
-        plural = last.endswith("s") and not last.endswith("ss") and last not in UNITS
-        return plural and self.superlative in ("most", "fewest")
-
-    def _asks_when(self, measures: Sequence[str]) -> bool:
-        """Whether "when" asks at what time a row was, and not for the day that has most in all."""
-        words, periods = self.reading.words, {t.word for t in self.tokens if t.role == "period"}
-        if periods != {"when"} or self.statistic:
-            return False
-        beside = self.reading.word(words.index("when") - 1) == "and"
-        return beside or self.default(measures) == "mean"
-
-    def _asks_also(self, by: Sequence[Key]) -> bool:
-        """Whether it asks what else a row says: "the biggest tip, and on which day was it"."""
-        names = {key.column for key in by if not key.period}
-        for index, token in enumerate(self.tokens):
-            if token.word not in ("which", "what") or not names & set(
-                self.tokens[index + 1].columns if index + 1 < len(self.tokens) else ()
-            ):
-                continue
-            said = [t.role for t in self.tokens[:index]]
-            lead = {self.reading.word(index - 1), self.reading.word(index - 2)}
-            return "superlative" in said and "and" in lead
-        return False
-
-    def _is_each(self, key: Key) -> bool:
-        """Whether the question says "of each" of a key: a superlative is then one for each."""
-        for index, token in enumerate(self.tokens):
-            named = token.role == "column" and key.column in token.columns
-            each = self.near(index) & {"each", "every", "per", "by"}
-            if each and (named or token.role == "period"):
-                return True
-        return False
-
-    def _aggregate(self, where: tuple[Condition, ...]) -> Query | str:
-        says, by, numbers = self.reading.says, self.by, self.numbers
-        if not numbers and by and says(COUNT | SHOW | {"list", "rows", "breakdown", "split"}):
-            return Query("aggregate", (), "count", by, where, "descending")
-        if not numbers and len(by) == 1 and not by[0].period and not self.named:
-            return Query("values", (by[0].column,), where=where)
-        if not numbers:
-            return "I cannot tell what is to be computed"
-        # "Is the average over 40?": the average itself is the answer.
-        if self.statistic:
-            where = tuple(c for c in where if c.column not in numbers or c.operator == "==")
-        elif not by and not says({"much"}) and self.default(numbers) == "mean":
-            if not where:
-                return Query("summary", numbers)
-            if all(self.frame.column(name).binary for name in numbers):  # "which survivors"
-                return Query("rows", (), where=(*where, *map(self.is_true, numbers)), top=10)
-            return Query("rows", numbers, where=where, top=10)
-        statistic = self.statistic or self.default(numbers)
-        timed = any(key.period or self._in_order(key.column) for key in by)
-        order: Order = "descending" if by and not timed else ""
-        wants = self._difference() if by == self.compared and len(numbers) == 1 else ""
-        return Query("aggregate", numbers[:4], statistic, by, where, order, wants=wants)
-
-    def _in_order(self, name: str) -> bool:
-        """Whether a column has an order of its own, so that its groups are shown in it."""
-        column = self.frame.column(name)
-        return column.dated or column.numeric
-
-
-def _year(name: str) -> bool:
-    return _YEAR.fullmatch(name) is not None

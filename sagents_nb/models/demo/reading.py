@@ -1,4 +1,4 @@
-"""What the words of a question about a data frame are: columns, values, numbers, dates, or others.
+"""What the words of a question about a data frame are: its columns, its values, or others.
 
 Every word has to be accounted for: as one of these, as what is to be done, or as one that changes
 nothing. A question with a word that means something else is not answered, since the answer would
@@ -8,23 +8,20 @@ be to another question.
 from __future__ import annotations
 
 import re
-from calendar import day_name, monthrange
+from calendar import day_name
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from .data_words import (
     AFTER_VERB,
     ALIASES,
-    COMPARE,
     COUNT,
     DISTINCT,
     DOWN,
     EACH,
-    EXCLUDING,
     FILLERS,
     GROWTH,
     LESS,
@@ -34,12 +31,10 @@ from .data_words import (
     NEGATIONS,
     NUMBERS,
     ORDINAL_NAMES,
-    ORDINALS,
     PERIODS,
     PLOT,
     RANGE,
     RELATION,
-    SCALES,
     SHAPE,
     SHARE,
     SHOW,
@@ -55,7 +50,7 @@ from .data_words import (
     VALUES_SAME,
 )
 from .frames import Column, Frame
-from .queries import MONTHS, Condition, Operator, Part, Period
+from .queries import Condition, Period
 from .things import named_thing, thing_of, unsure_thing_of
 from .words import QUANTITIES, adjective, stem, word_set
 
@@ -64,17 +59,8 @@ _TOKEN = re.compile(
     r"[1-8](?:st|nd|rd|th)\b|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
-_QUARTER = re.compile(r"q[1-4]")
 _POSSESSIVE = re.compile(r"['’]s$")
 _ORDINAL = re.compile(r"[1-8](?:st|nd|rd|th)")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
-_BEFORE_VALUE = word_set(
-    "a an the in from of to with is are was were be those that who which have has any by at on for "
-    "and or nor come came live lives belong"
-)
-_JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
 # What stands before a thing that is counted, or listed, and what may stand between.
 _COUNTS_IT = word_set("many most fewest least more fewer number count")
 _LISTS_IT = word_set("which what list")
@@ -82,7 +68,6 @@ _BETWEEN = word_set("the all of total individual separate") | DISTINCT
 _ROWS = word_set("row rows record records entry entries")
 _STEPPED = word_set("day week month quarter year")
 _WEEKDAYS = {name.lower() for name in day_name}
-_MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 # Words that say what to do and change nothing where something else is done, by kind of query.
 _ALWAYS = SHOW | COUNT | EACH | AFTER_VERB
 _DOES: dict[str, frozenset[str]] = {
@@ -115,16 +100,6 @@ class Token(msgspec.Struct):
     value: Any = None
 
 
-class _Moment(msgspec.Struct, frozen=True):
-    """A day or a month that is named, and where; ``year`` is 0 where it is not said with it."""
-
-    start: int
-    last: int
-    day: str = ""
-    month: int = 0
-    year: int = 0
-
-
 def parts_of(column: str) -> list[str]:
     """The words of a column's name without units."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", column)
@@ -147,10 +122,12 @@ def fit_of(part: str, word: str) -> int:
 class Reading:
     """A question about a frame, word by word.
 
-    ``conditions`` are what rows have to be, of dates and comparisons, and ``of_part`` what it says
-    from which to which, be it months or quarters; ``steps`` is where it says "from year to year",
-    and of which periods; ``reason`` is what could not be read, "" if all could. ``counted`` is the
-    column of the things that are counted, of which several rows may be, "" if rows are.
+    What its times and its comparisons say is read after it, by :mod:`dates` and
+    :mod:`conditions`: they put to ``conditions`` what rows have to be, and to ``of_part`` what it
+    says from which to which, be it months or quarters; ``spans`` says that it asks from when to
+    when. ``steps`` is where it says "from year to year", and of which periods; ``reason`` is what
+    could not be read, "" if all could. ``counted`` is the column of the things that are counted,
+    of which several rows may be, "" if rows are.
     """
 
     def __init__(self, question: str, frame: Frame) -> None:
@@ -160,6 +137,7 @@ class Reading:
         self.conditions: list[Condition] = []
         self.reason = ""
         self.of_part: Literal["", "month", "quarter"] = ""
+        self.spans = False
         for index, token in enumerate(self.tokens):
             if token.word == "often" and self.word(index - 1) == "how":
                 token.word = self.words[index] = "count"
@@ -173,11 +151,6 @@ class Reading:
         self._mark_columns()
         self._mark_values()
         self._mark_yes()
-        self._mark_dates()
-        self._mark_comparisons()
-        self._mark_averages()
-        self._mark_equalities()
-        self._mark_exclusions()
 
     def is_free(self, index: int) -> bool:
         """Whether there is a word and it was not read as anything yet."""
@@ -435,319 +408,6 @@ class Reading:
                     return column.name, column.typed(value)
         return None
 
-    def _mark_dates(self) -> None:
-        """Years, months and days, of the column that says when."""
-        date = self.frame.date
-        moments = self._moments() if date else []
-        for number, moment in enumerate(moments):
-            following = moments[number + 1] if number + 1 < len(moments) else None
-            if self.is_free(moment.start):
-                self._mark_moment(moment, following, cast(Column, date))
-        if date:
-            self._mark_quarters(date)
-        for index, token in enumerate(self.tokens):
-            if not token.role and _YEAR.fullmatch(token.text):
-                self._mark_year(index, token, date)
-
-    def _mark_quarters(self, date: Column) -> None:
-        """Quarters such as "Q1" and "the first quarter", be it as the ends of a time."""
-        found: list[tuple[int, int]] = []  # where one ends, and which it is
-        for index, token in enumerate(self.tokens):
-            if token.role:
-                continue
-            number = int(token.word[1]) if _QUARTER.fullmatch(token.word) else 0
-            place = ORDINALS.get(self.word(index - 1), 0)
-            if token.word == "quarter" and place <= 4 and self.is_free(index - 1):
-                number = place
-                self.tokens[index - 1].role = "date" if place else ""
-            if number:
-                token.role = "date"
-                found.append((index, number))
-        numbers = [number for _, number in found]
-        joins = set(self.words[found[0][0] : found[1][0]]) if len(found) == 2 else set()
-        if joins & {"to", "until", "through", "till"} and numbers == sorted(numbers):
-            self.of_part = "quarter"
-            self.conditions.append(Condition(date.name, ">=", numbers[0], "quarter"))
-            self.conditions.append(Condition(date.name, "<=", numbers[1], "quarter"))
-            return
-        self.conditions += [Condition(date.name, "==", number, "quarter") for number in numbers]
-
-    def _moments(self) -> list[_Moment]:
-        """The days and months that are named, in their order."""
-        found = []
-        for index, token in enumerate(self.tokens):
-            if token.role:
-                continue
-            if _DATE.fullmatch(token.text):
-                found.append(_Moment(index, index, day=token.text))
-            elif token.text[0].isupper() and (month := _MONTHS.get(token.word)):
-                year = self.word(index + 1) if self.is_free(index + 1) else ""
-                dated = _YEAR.fullmatch(year) is not None
-                last = index + 1 if dated else index
-                found.append(_Moment(index, last, month=month, year=int(year) if dated else 0))
-        return found
-
-    def _mark_moment(self, moment: _Moment, following: _Moment | None, date: Column) -> None:
-        """What a day or a month says of rows, be it with another one as the ends of a time."""
-        begins, ends = self.word(moment.start - 1), following and following.start - 2
-        joins = _JOINS.get(begins, ())
-        joined = following and ends == moment.last and self.word(moment.last + 1) in joins
-        if following and joined and not self.says(COMPARE):
-            return self._mark_range(moment, following, date)
-        operator = _WHEN.get(begins, "==")
-        if begins == "to" and self.word(moment.start - 2) == "up":
-            operator = "<="
-        if operator != "==":
-            self.tokens[moment.start - 1].role = "operator"
-            early = operator in ("<", ">=")
-            return self._mark_end(moment, operator, early, date)
-        self.tokens[moment.start].role = "date"
-        if moment.day:
-            self.conditions.append(Condition(date.name, "==", moment.day, _day(date)))
-        else:  # a year after it is read by itself
-            self.conditions.append(Condition(date.name, "==", moment.month, "month"))
-        return None
-
-    def _mark_range(self, first: _Moment, last: _Moment, date: Column) -> None:
-        """The time from one day or month to another one; its year may only be said once."""
-        if first.month and not first.year and last.year:
-            first = replace(first, year=last.year - (first.month > last.month))
-        if first.month and last.month and not last.year and first.month > last.month:
-            self.reason = self.reason or "I cannot tell of which years these months are"
-        self.of_part = "month" if first.month and last.month else ""
-        self._mark_end(first, ">=", True, date)
-        self._mark_end(last, "<=", False, date)
-        self.tokens[first.start - 1].role = self.tokens[last.start - 1].role = "operator"
-
-    def _mark_end(self, moment: _Moment, operator: Operator, early: bool, date: Column) -> None:
-        for token in self.tokens[moment.start : moment.last + 1]:
-            token.role = "date"
-        if moment.month and not moment.year:
-            self.conditions.append(Condition(date.name, operator, moment.month, "month"))
-            return
-        day = moment.day or f"{moment.year}-{moment.month:02}-01"
-        if moment.month and not early:
-            day = f"{day[:8]}{monthrange(moment.year, moment.month)[1]:02}"
-        self.conditions.append(Condition(date.name, operator, day, _day(date)))
-
-    def _mark_year(self, index: int, token: Token, date: Column | None) -> None:
-        names = {c.name for c in self.frame.columns}
-        year = next((c for c in self.frame.columns if "year" in parts_of(c.name)), None)
-        if token.text in names:
-            token.role, token.columns = "column", (token.text,)
-            return
-        if year is None and date is None:
-            return
-        operator = self._end_of_range(index) or _WHEN.get(self.word(index - 1), "==")
-        if self.word(index - 1) in _WHEN:
-            self.tokens[index - 1].role = "operator"
-        token.role, token.value = "year", int(token.text)
-        if year is not None:
-            self.conditions.append(Condition(year.name, operator, token.value))
-        else:
-            name = cast(Column, date).name
-            self.conditions.append(Condition(name, operator, token.value, "year"))
-
-    def _end_of_range(self, index: int) -> Operator | None:
-        """Of "from 2023 to 2025" or "between 2023 and 2025" what the year there says."""
-        if self.says(COMPARE):
-            return None
-        for first, operator in ((index, ">="), (index - 2, "<=")):
-            said = self.word(first + 1) in _JOINS.get(self.word(first - 1), ())
-            if said and _YEAR.fullmatch(self.word(first)) and _YEAR.fullmatch(self.word(first + 2)):
-                return cast(Operator, operator)
-        return None
-
-    def _mark_comparisons(self) -> None:
-        """Numbers that a column is to be over or under."""
-        for index, token in enumerate(self.tokens):
-            if token.role or not token.text[0].isdigit():
-                continue
-            operator, start = self._operator(index)
-            if operator is None:
-                continue
-            column = self._compared(start, index)
-            if column is None:
-                self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
-                continue
-            after = index + 1
-            token.role, token.columns = "compared", (column,)
-            self.conditions.append(Condition(column, operator, self._number(index)))
-            for i in range(start, index):
-                if not self.tokens[i].role:
-                    self.tokens[i].role = "operator"
-            if self.word(start) == "between" and self.word(index + 1) == "and":
-                following = index + 2
-                if self.is_free(following) and self.tokens[following].text[0].isdigit():
-                    self.tokens[following].role = "compared"
-                    high = self._number(following)
-                    self.conditions.append(Condition(column, "<=", high))
-                    after = following + 1
-            if self.word(index + 1) == "or" and start == index:
-                self.tokens[index + 1].role = self.tokens[index + 2].role = "operator"
-            while self.word(after) in UNITS | SCALES.keys() and self.is_free(after):
-                self.tokens[after].role = "unit"
-                after += 1
-
-    def _number(self, index: int) -> int | float:
-        """The number there: "1.5 million" is 1500000."""
-        text, scale = self.word(index), SCALES.get(self.word(index + 1), 1)
-        number = float(text) if "." in text else int(text)
-        scaled = number * scale
-        return int(scaled) if scale > 1 and scaled == int(scaled) else scaled
-
-    def _mark_averages(self) -> None:
-        """An average that rows are compared with: "above average", "more than the median fare"."""
-        for index, token in enumerate(self.tokens):
-            statistic = STATISTICS.get(token.word)
-            before = index - 1 if self.word(index - 1) in ("the", "its", "their") else index
-            operator, start = self._operator(before)
-            if token.role or statistic not in ("mean", "median") or operator is None:
-                continue
-            if self.word(start) == "between":
-                continue  # two averages
-            column = self._of_average(index) or self._compared(start, index)
-            others = [t for t in self.tokens if not t.role and t.word in STATISTICS]
-            if column is None:
-                self.reason = self.reason or f"I cannot tell which column “{token.text}” is about"
-            elif len(others) > 1 or any(t.role == "value" for t in self.tokens[index:]):
-                self.reason = self.reason or "I compare rows with an average, and no two averages"
-            else:
-                token.role, token.columns = "compared", (column,)
-                condition = Condition(column, operator, None, statistic=statistic)
-                self.conditions.append(condition)
-                for i in range(start, index):
-                    self.tokens[i].role = self.tokens[i].role or "operator"
-
-    def _of_average(self, index: int) -> str:
-        """The column of numbers that follows an average: "average fare", "average in age"."""
-        following = index + 1
-        while self.word(following) in ("in", "for", "of", "the", "by") and self.is_free(following):
-            following += 1
-        token = self.tokens[following] if following < len(self.tokens) else None
-        if token is None or token.role != "column":
-            return ""
-        name = token.columns[0]
-        if not self.frame.column(name).numeric:
-            return ""
-        token.role = "condition"
-        return name
-
-    def _operator(self, index: int) -> tuple[Operator | None, int]:
-        """The comparison before a number, and where it begins."""
-        one, two = self.word(index - 1), self.word(index - 2)
-        if self.word(index + 1) == "or" and self.word(index + 2) in MORE | LESS:
-            return (">=" if self.word(index + 2) in MORE else "<="), index
-        if one in ("<", "<=", ">", ">="):
-            return cast(Operator, one), index - 1
-        if one == "than" and two:
-            known = adjective(two)
-            if two in LESS or (known and not known[0]):
-                return "<", index - 2
-            if two in MORE or known:
-                return ">", index - 2
-        if (two, one) in (("at", "least"), ("at", "most"), ("up", "to")):
-            return (">=" if one == "least" else "<="), index - 2
-        if one == "between":
-            return ">=", index - 1
-        if one in ("over", "above", "exceeding", "exceeds"):
-            return ">", index - 1
-        if one in ("under", "below"):
-            return "<", index - 1
-        if one in ("exactly", "equals", "="):
-            return "==", index - 1
-        return None, index
-
-    def _compared(self, start: int, index: int) -> str | None:
-        for i in range(start, index):
-            known = adjective(self.word(i))
-            named = self.measured(known[1]) if known else ()
-            if named:
-                return self._nearest(named, index)
-        near = [*range(start - 1, -1, -1), *range(index + 1, len(self.tokens))]
-        for i in near:
-            token = self.tokens[i]
-            name: str = token.columns[0] if token.role == "column" else ""
-            if name and self.frame.column(name).numeric and not self.frame.column(name).binary:
-                token.role = "condition"
-                return name
-        meant = self.meant_by_verb()
-        people = self.named_like("age") if self._ends_there(index) else ()
-        return next(iter(meant or people), None)
-
-    def _nearest(self, named: Sequence[str], index: int) -> str | None:
-        """Of the columns of a quantity the one that is named: "flippers longer than 200"."""
-        for token in sorted(self.tokens, key=lambda t: abs(self.tokens.index(t) - index)):
-            fitting = [c for c in token.columns if c in named and token.role == "column"]
-            if fitting:
-                token.role = "condition"
-                return fitting[0]
-        # "Older than 5" tells nothing of a year.
-        return named[0] if len(named) == 1 and not self.is_year(named[0]) else None
-
-    def _ends_there(self, index: int) -> bool:
-        """Whether nothing is counted by a number: "patients under 30", and not "over 3 visits"."""
-        if self.word(index + 1) == "and" and self.word(index + 2).isdigit():
-            index += 2
-        following = self.tokens[index + 1] if index + 1 < len(self.tokens) else None
-        framed = following is not None and following.role == "frame"
-        if following and following.role == "column":  # "under 18 survived"
-            return self.frame.column(following.columns[0]).binary
-        return framed or self.word(index + 1) in _BEFORE_VALUE | {"", "there", "years", "old"}
-
-    def _mark_equalities(self) -> None:
-        """A class or the like that is a number: "class 3", "third class"."""
-        for index, token in enumerate(self.tokens):
-            word = token.word
-            number = ORDINALS.get(word) or (int(word) if word.isdigit() else None)
-            if token.role or number is None:
-                continue
-            for near in (index - 1, index + 1):
-                if not 0 <= near < len(self.tokens) or self.tokens[near].role != "column":
-                    continue
-                column = self.frame.column(self.tokens[near].columns[0])
-                if column.numeric and str(number) in column.values:
-                    token.role, self.tokens[near].role = "value", "condition"
-                    token.columns, token.value = (column.name,), number
-                    break
-
-    def _mark_exclusions(self) -> None:
-        """Values that rows are not to have: "excluding Berlin and Bonn", "is not ok"."""
-        excluded = -1  # where the last one is
-        for index, token in enumerate(self.tokens):
-            if token.role != "value":
-                continue
-            start = index - 1
-            while start > excluded and self._leads_to_value(start, token.columns[0]):
-                start -= 1
-            joined = excluded >= 0 and start == excluded
-            says = self.word(start) in EXCLUDING and self.is_free(start)
-            if self.word(start) == "than" and self.word(start - 1) == "other":
-                says = True
-                self.tokens[start - 1].role = "negation"
-            if says:
-                self.tokens[start].role = "negation"
-            if not (says or (joined and set(self.words[start + 1 : index]) & {"and", "or", "nor"})):
-                continue
-            excluded = index
-            while excluded + 1 < len(self.tokens) and self.tokens[excluded + 1].role == "part":
-                excluded += 1
-            if ends := self.frame.column(token.columns[0]).yes_and_no:
-                token.value = ends[token.value == ends[0]]
-                continue
-            token.role = "excluded"
-            self.conditions.append(Condition(token.columns[0], "!=", token.value))
-
-    def _leads_to_value(self, index: int, column: str) -> bool:
-        """Whether a word may stand between a negation and a value: "except those of"."""
-        token = self.tokens[index]
-        if token.word in EXCLUDING:
-            return False
-        if token.role in ("column", "condition"):
-            return column in token.columns
-        named = token.role in ("frame", "part")
-        return named or (not token.role and (token.word in _BEFORE_VALUE or self._entity(index)))
-
     def measured(self, quantity: Sequence[str]) -> tuple[str, ...]:
         """The numeric columns of a quantity such as "mass"; a count is one of rows."""
         named = [word for word in quantity if word != "count"]
@@ -787,7 +447,7 @@ class Reading:
                 continue
             if word in PERIODS and self.word(index - 1) not in relative:
                 continue
-            if self._entity(index) or (word in MEANT_BY and self.meant_by_verb()):
+            if self.is_entity(index) or (word in MEANT_BY and self.meant_by_verb()):
                 continue
             left.append(token.text)
         return list(dict.fromkeys(left))
@@ -800,7 +460,7 @@ class Reading:
             for index, token in enumerate(self.tokens)
             if not token.role
             and token.word not in FILLERS
-            and self._entity(index)
+            and self.is_entity(index)
             and not self.names_rows(token.word)
         )
 
@@ -815,7 +475,7 @@ class Reading:
                 return True
         return any(fit_of(part, word) for part in parts if len(part) > 2)
 
-    def _entity(self, index: int) -> bool:
+    def is_entity(self, index: int) -> bool:
         """Whether a word says what the rows are: "how many passengers", "the oldest patient"."""
         word = self.word(index)
         if not word.isalpha() or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
@@ -852,17 +512,12 @@ def _splitter(frame: Frame) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{either})(?!\w)|{_TOKEN.pattern}")
 
 
-def _day(date: Column) -> Part:
-    """What is compared of a column with a day: its days, as it may have times of the day."""
-    return "" if date.dtype.startswith("period") else "day"
-
-
 def _token(text: str) -> Token:
     word = text.lower().replace("’", "'")
     word = word.removeprefix("per ").removeprefix("per-")  # of "per capita", which groups nothing
     if word.endswith("'s") and word not in ("it's", "what's", "that's", "there's"):
         word = word[:-2]
-    if word[0].isdigit() and not _DATE.fullmatch(word):
+    if word[0].isdigit():
         word = word.replace(",", "")
     if _ORDINAL.fullmatch(word):
         word = text = ORDINAL_NAMES[int(word[0]) - 1]
