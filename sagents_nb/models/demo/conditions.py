@@ -5,6 +5,7 @@ Values that they have to be of are read in :mod:`reading`, and times in :mod:`da
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
@@ -13,6 +14,7 @@ from .queries import Condition, Operator
 from .reading import Reading
 from .words import adjective, word_set
 
+_NUMBER = re.compile(r"\d+(\.\d*)?")  # no date, and no "9am"
 _BEFORE_VALUE = word_set(
     "a an the in from of to with is are was were be those that who which have has any by at on for "
     "and or nor come came live lives belong"
@@ -30,7 +32,7 @@ def mark_conditions(reading: Reading) -> None:
 def _mark_comparisons(reading: Reading) -> None:
     """Numbers that a column is to be over or under."""
     for index, token in enumerate(reading.tokens):
-        if token.role or not token.text[0].isdigit():
+        if token.role or not _NUMBER.fullmatch(token.word):
             continue
         operator, start = _operator(reading, index)
         if operator is None:
@@ -47,7 +49,7 @@ def _mark_comparisons(reading: Reading) -> None:
                 reading.tokens[i].role = "operator"
         if reading.word(start) == "between" and reading.word(index + 1) == "and":
             following = index + 2
-            if reading.is_free(following) and reading.tokens[following].text[0].isdigit():
+            if reading.is_free(following) and _NUMBER.fullmatch(reading.word(following)):
                 reading.tokens[following].role = "compared"
                 high = _number(reading, following)
                 reading.conditions.append(Condition(column, "<=", high))
@@ -165,7 +167,7 @@ def _nearest(reading: Reading, named: Sequence[str], index: int) -> str | None:
 
 def _ends_there(reading: Reading, index: int) -> bool:
     """Whether nothing is counted by a number: "patients under 30", and not "over 3 visits"."""
-    if reading.word(index + 1) == "and" and reading.word(index + 2).isdigit():
+    if reading.word(index + 1) == "and" and reading.word(index + 2).isdecimal():
         index += 2
     following = reading.tokens[index + 1] if index + 1 < len(reading.tokens) else None
     framed = following is not None and following.role == "frame"
@@ -178,7 +180,7 @@ def _mark_equalities(reading: Reading) -> None:
     """A class or the like that is a number: "class 3", "third class"."""
     for index, token in enumerate(reading.tokens):
         word = token.word
-        number = ORDINALS.get(word) or (int(word) if word.isdigit() else None)
+        number = ORDINALS.get(word) or (int(word) if word.isdecimal() else None)
         if token.role or number is None:
             continue
         for near in (index - 1, index + 1):

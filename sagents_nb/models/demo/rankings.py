@@ -195,7 +195,7 @@ def _sorted_things(asked: Asked) -> tuple[Key, ...]:
 
 def _last_number(asked: Asked) -> int | None:
     """The last number that is nothing else, as that of the rows that are wanted."""
-    numbers = [t for t in asked.tokens if not t.role and t.word.isdigit()]
+    numbers = [t for t in asked.tokens if not t.role and t.word.isdecimal()]
     if not numbers:
         return None
     numbers[-1].role = "number"
