@@ -420,7 +420,7 @@ def test_a_socket_ends_with_its_thread(served: Served) -> None:
         served.socket(served.path(thread, "/ws")) as live,
         served.stream(served.path(thread, "/events")) as stream,
     ):
-        assert len(until(map(json.loads, live), "agent.completed")) == 5
+        assert len(kept(until(map(json.loads, live), "agent.completed"))) == 5
         assert served.client.delete(served.path(thread)).status_code == 200
         assert frames_of(live) == []
         assert live.close_code == 1001
