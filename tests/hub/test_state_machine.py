@@ -16,6 +16,7 @@ import sagents_nb as sa
 from sagents_nb.hub import AgentSystem, Blueprint, Hub
 from sagents_nb.hub.event_log import ThreadEvent
 from sagents_nb.hub.threads import NothingWaits
+from sagents_nb.loop.open_calls import doubtful_calls
 from sagents_nb.models.base import ModelRequest
 from tests.hub.world import chat, is_dense, kept_of, listening, rest
 from tests.store.conftest import new_file
@@ -89,9 +90,12 @@ class Life(RuleBasedStateMachine):
     @rule(approved=st.booleans())
     def answer(self, approved: bool) -> None:
         waiting = self.thread.session.interrupt
-        ids = waiting.tool_call_ids if waiting is not None else ()
+        # Of what was at work as the hub was closed it is asked whether it ran.
+        doubtful = doubtful_calls(waiting)
+        answers = {id: "ran" if self.ran[id] else "did not run" for id in doubtful}
+        ids = [id for id in waiting.tool_call_ids if id not in doubtful] if waiting else []
         with contextlib.suppress(NothingWaits):
-            self.thread.approve(approved, {id: {} for id in ids}, by="test")
+            self.thread.approve(approved, {id: {} for id in ids}, answers, by="test")
             (self.due if approved else self.denied).update(ids)
 
     @rule()
@@ -100,7 +104,7 @@ class Life(RuleBasedStateMachine):
         self.thread.cancel()
         self.due.clear()
         if waiting is not None:
-            self.denied.update(waiting.tool_call_ids)
+            self.denied.update(set(waiting.tool_call_ids) - doubtful_calls(waiting))
 
     @rule()
     def reopen(self) -> None:
