@@ -87,8 +87,12 @@ class NatsBus:
                 "NatsBus needs nats-py; pip install 'sagents-nb[nats]'."
             ) from None
 
+        client: Any = None
+
         async def told(error: Exception) -> None:
             """What goes wrong later is told to whoever asks for something then."""
+            if client is None:
+                raise error  # nats-py would try again and again
 
         reason = ""
         try:
@@ -96,7 +100,7 @@ class NatsBus:
                 client = await nats.connect(
                     self._url, allow_reconnect=False, max_reconnect_attempts=-1, error_cb=told
                 )
-            # The first time it is told at once that nobody is there; later it may come back.
+            # Now that it was there, it may come back.
             client.options["allow_reconnect"] = True
         except Exception as error:
             reason = redacted(said_by(error), self._secrets)

@@ -374,6 +374,7 @@ def test_a_server_that_is_not_there_is_told_at_once_and_no_password_is() -> None
         with pytest.raises(ConnectionError, match=r"NATS at 127\.0\.0\.1:1 could not be") as caught:
             await bus.publish("a", "x")
         error = caught.value
+        assert "refused" in str(error) or "Connect call failed" in str(error)  # no timeout
         assert "hush" not in f"{error} {error.__context__!r} {error.__cause__!r}"
 
     asyncio.run(main())
