@@ -486,7 +486,7 @@ def image_of(value: Any) -> ImagePart | None:
             value if value.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else value.convert("RGB")
         )
         return _drawn(lambda file: image.save(file, format="PNG"))
-    if (figure := _figure_of(value)) is not None:
+    if (figure := figure_of(value)) is not None:
         return _drawn(lambda file: figure.savefig(file, format="png", bbox_inches="tight"))
     return None
 
@@ -495,7 +495,7 @@ def _library(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _figure_of(value: Any) -> Any:
+def figure_of(value: Any) -> Any:
     """A figure of matplotlib, or that of axes, of which pandas' ``plot`` gives one or an array."""
     if _library(value) == "numpy" and value.size and value.dtype.kind == "O":
         value = value.flat[0]

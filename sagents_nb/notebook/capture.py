@@ -14,7 +14,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ..messages import IMAGE_TYPES, ContentPart, ImagePart, Message, TextPart, image_of
+from ..messages import (
+    IMAGE_TYPES,
+    ContentPart,
+    ImagePart,
+    Message,
+    TextPart,
+    figure_of,
+    image_of,
+)
 from ..redaction import masked
 from .interpolate import describe, without_secret_entries
 
@@ -109,8 +117,8 @@ class Capture(io.TextIOBase):
 
     def value(self, value: Any) -> None:
         """Take the value of a last expression, and display it if it is more than text."""
-        if getattr(value, "number", None) in _figures() - self._figures:
-            return  # a figure, which is taken with the others
+        if getattr(figure_of(value), "number", None) in _figures() - self._figures:
+            return  # a new figure, or its axes, which pandas' plot gives: taken with the others
         value = without_secret_entries(value)
         data: dict[str, Any] = {}
         if type(value).__module__ != "builtins":

@@ -339,7 +339,25 @@ def test_a_figure_is_seen_as_an_image_and_closed(shell: InteractiveShell) -> Non
     assert isinstance(image, sa.ImagePart)
     assert (image.data or "").startswith("iVBORw0KGgo")
     assert said(shell, "plt.get_fignums()") == "[]"
-    assert len(parts(shell, "fig, ax = plt.subplots()\nfig")) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "plt.subplots()[0]",
+        "plt.subplots()[1]",
+        "plt.subplots(2)[1]",
+        "pd.Series([1, 2]).plot()",
+        "pd.DataFrame({'a': [1, 2], 'b': [2, 1]}).hist()",
+        "plt.imshow([[1, 2]])",
+    ],
+)
+def test_a_figure_whose_axes_are_the_last_value_is_seen_once(
+    shell: InteractiveShell, last: str
+) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    [image] = parts(shell, f"import matplotlib.pyplot as plt\nimport pandas as pd\n{last}")
+    assert isinstance(image, sa.ImagePart)
 
 
 def test_a_figure_of_the_persons_own_stays(shell: InteractiveShell) -> None:
