@@ -47,3 +47,16 @@ def test_of_a_column_without_a_value_it_is_said_that_there_is_none(question: str
 def test_what_is_no_number_is_not_compared_with_one(question: str) -> None:
     answer = ask(question, frames={"cafe": CAFE.drop(columns="date")})
     assert answer.text.startswith("I cannot answer")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "Are cups significantly different between the branches? Do a t-test.",
+        "Fit a linear regression of cups on date and tell me the slopes",
+    ],
+)
+def test_what_was_not_done_is_not_ticked_and_refused(request_: str) -> None:
+    answer = ask("How many rows has {cafe}?", request_, frames={"cafe": CAFE})
+    assert set(answer.todos.values()) == {"cancelled"}
+    assert answer.text.count("I cannot ") == 2

@@ -391,11 +391,21 @@ class Plan:
         if step not in self.sources:
             if not literal(step) and (given := self._given(step)):
                 self.text = given
-            return self.chooser.first(step)
+            call = self.chooser.first(step)
+            # It only asks for words, of what was found; and nothing was.
+            return call or ("" if self._has_answers() else "there is nothing yet that tells me that")
         self.text = self._compose(step)
         if isinstance(self.text, Unwritten):
             return self.text.why
         return self.chooser.first(step.replace("`", ""))
+
+    def _has_answers(self) -> bool:
+        """Whether a call so far answers what it was for; that a frame was looked at is no answer."""
+        steps = {fact.step for fact in self.facts}
+        return any(
+            step not in self.of_frames or not self.analysis.unanswered(step, self.facts_of(step))
+            for step in steps
+        )
 
     def _turn(self, index: int, step: str, call: Call) -> NextTurn:
         todos = self._todos(index)

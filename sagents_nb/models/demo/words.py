@@ -70,6 +70,7 @@ VERBS = frozenset(
     | word_set("make use give tell explain answer report call do prepare set test try finish")
 )
 _QUESTION = word_set("which what who how where when why is are does do did was were")
+_DO_IT = re.compile(r"\W*do (?:an?|some|it|this|that|so)\b[^?]*$", re.IGNORECASE)
 _STOP = word_set(
     "a an and are as at be by do for from give has have how i in is it its me my of on or our "
     "please short so than that the their them then there this to us was we were what which who "
@@ -309,11 +310,15 @@ def is_question(text: str) -> bool:
 
     >>> is_question("In 2020, how many lakes are there"), is_question("in 2020, show the lakes")
     (True, False)
+    >>> is_question("Do two lakes freeze"), is_question("Do a t-test")
+    (True, False)
     """
     lead, comma, rest = text.partition(",")
     if comma and (_LEAVING_OUT.match(lead) or _RESTRICTING.match(lead)):
         text = rest
     first = (words(text) or [""])[0]
+    if _DO_IT.match(text):
+        return False
     return first in _QUESTION or (text.rstrip().endswith("?") and first not in VERBS)
 
 
