@@ -144,6 +144,8 @@ def test_when_and_at_which_depth_are_both_told() -> None:
         "What is the average weight_kg of the 60 oldest patients in {trial}?",
         "Which patient is the tallest in {trial}?",
         "How many of the 10 oldest patients in {trial} are female?",
+        "What is the age of the biggest patient in {trial}?",
+        "Sort the 5 oldest patients in {trial} by weight_kg",
     ],
 )
 def test_what_cannot_be_told_of_a_superlative_is_refused(question: str) -> None:
@@ -153,3 +155,8 @@ def test_what_cannot_be_told_of_a_superlative_is_refused(question: str) -> None:
 def test_a_number_of_each_row_is_its_name() -> None:
     text = ask("Which patient is the oldest in {trial}?", frames=FRAMES).text
     assert text.startswith(f"`patient` {OLDEST.iloc[0].patient} has the highest `age`")
+
+
+def test_of_groups_with_the_oldest_patients_the_average_is_told() -> None:
+    text = ask("Which arm has the oldest patients in {trial}?", frames=FRAMES).text
+    assert text.startswith(f"The oldest `arm` is {TRIAL.groupby('arm').age.mean().idxmax()}, by")

@@ -142,7 +142,7 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
         named = reading.measured(known[1]) if known else ()
         if named:
             return _nearest(reading, named, index)
-    if measured := _of_unit(reading, index):
+    if measured := _of_unit(reading, start, index):
         return measured
     near = [*range(start - 1, -1, -1), *range(index + 1, len(reading.tokens))]
     for i in near:
@@ -156,14 +156,18 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
     return next(iter(meant or people), None)
 
 
-def _of_unit(reading: Reading, index: int) -> str:
-    """The column that a number with a unit is of: "below 10 m depth", "over 70 kg"; "" without."""
+def _of_unit(reading: Reading, start: int, index: int) -> str:
+    """The column that a number is of which it stands before, or whose unit it has; "" without.
+
+    "Below 10 m depth", "over 3 rooms", "over 70 kg"; but of "age over 70 weight" it is the age.
+    """
     if reading.word(index - 1) == "between" and reading.word(index + 1) == "and":
         index += 2
     units = index + 1
     while reading.word(units) in UNITS | SCALES.keys() and reading.is_free(units):
         units += 1
-    if units == index + 1:
+    plain = units == index + 1
+    if plain and start and reading.tokens[start - 1].role in ("column", "part"):
         return ""
     after = units + (reading.word(units) in ("of", "in"))
     token = reading.tokens[after] if after < len(reading.tokens) else None
@@ -171,6 +175,8 @@ def _of_unit(reading: Reading, index: int) -> str:
     if token and len(named) == 1 and _is_number(reading, named[0]):
         token.role = "condition"
         return named[0]
+    if plain:
+        return ""
     unit = reading.word(index + 1)
     fitting = [
         column.name

@@ -26,6 +26,7 @@ from .reading import parts_of
 from .words import adjective, word_set
 
 _RANKED = word_set("rank ranked ranking")
+_GENERAL = word_set("largest biggest smallest greatest best worst")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -118,6 +119,9 @@ def told_of(asked: Asked, measures: Sequence[str], own: bool) -> tuple[str, ...]
         after = asked.tokens[place + 1].columns if place + 1 < len(asked.tokens) else ()
         if not by or not (set(after) & set(asked.numbers) or asked.reading.says({"by"})):
             return f"I cannot tell which column “{asked.superlative}” is about"
+    general = asked.superlative in _GENERAL and asked.reading.is_row(_place(asked) + 1)
+    if general and asked.numbers and not own and not asked.reading.says({"by"}):
+        return f"I cannot tell which column “{asked.superlative}” is about"
     if not own:
         return ()
     either = {c for t in asked.tokens if set(t.columns) & set(measures) for c in t.columns}
@@ -129,6 +133,7 @@ def told_of(asked: Asked, measures: Sequence[str], own: bool) -> tuple[str, ...]
     labels = [n for n in asked.named if n not in (*asked.numbers, *asked.ranked, asked.row_key)]
     labels = [n for n in labels if n not in grouped]
     each = any(_is_each(asked, key) for key in asked.by)
+    each = each or (asked.reading.word(_place(asked) + 1).endswith("s") and not asked.top)
     several = [key.column for key in asked.by] if rows and not each else []
     if asked.statistic and asked.top and rows and not numbers and not labels and not several:
         return tuple(measures)
@@ -279,6 +284,8 @@ def sorting_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str | None
         return "I sort by one column at a time"
     if len(measures) != 1 or (set(asked.by) - set(things) and not begins):
         return None
+    if asked.ranked and measures[0] not in asked.ranked:
+        return f"I sort by one column, and not the {asked.superlative} by another"
     extreme = EXTREMES.get(asked.superlative)
     order: Order = (not extreme and asked.order) or order_of(asked.reading.says(_RANKED))
     down = word_set("descending decreasing desc")

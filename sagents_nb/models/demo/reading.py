@@ -481,7 +481,10 @@ class Reading:
 
     def is_row(self, index: int) -> bool:
         """Whether a word names the rows, and no things of which several rows are."""
-        if not self.is_free(index) or self.thing(index):
+        token = self.tokens[index] if 0 <= index < len(self.tokens) else None
+        if token is None or token.text.startswith("`") or self.thing(index):
+            return False
+        if token.role not in ("", "frame"):
             return False
         return self.word(index) in ROWS or self.names_rows(self.word(index))
 
