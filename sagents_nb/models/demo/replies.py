@@ -354,7 +354,7 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
         many = _many(row[query.measures[0]], "different value")
         rows = "" if where else f", in {_many(frame.size, 'row')}"
         bounds = any(c.operator in (">", ">=", "<", "<=") and not c.part for c in query.where)
-        one = " One row that is so is enough." if bounds else ""
+        one = " Each has at least one such row." if bounds else ""
         return f"`{query.measures[0]}`{where} has {many}{rows}.{one}"
     parts = [
         f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
