@@ -20,6 +20,7 @@ from .data_words import (
     EXTREMES,
     FILLERS,
     GROWTH,
+    HAVING,
     LATEST,
     NEGATIONS,
     NUMBERS,
@@ -45,7 +46,8 @@ class Asked:
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
     where several values of one column are named; ``contrasted`` is of these the column of yes and
     no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
-    ``counted`` is the column of the things that are counted, "" where rows are.
+    ``counted`` is the column of the things that are counted, "" where rows are; ``row_key`` is the
+    column that numbers what a superlative is said of, "" without one.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -59,6 +61,7 @@ class Asked:
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
+        self.row_key = self._row_key()
         self.rank = self._place()
         places = {index for index, _ in keys}
         self.by = tuple(dict.fromkeys(key for _, key in keys))
@@ -202,6 +205,8 @@ class Asked:
         if column.binary:
             return bool(near & {"by", "per", "each", "every"})
         asked = self.reading.word(index - 1) in ("which", "what")
+        if asked and self.frame.numbers_rows(column.name):
+            return True
         said = near & (EACH | {"between", "across", "which"})
         return (column.counted or not column.numeric) and bool(asked or said)
 
@@ -251,7 +256,7 @@ class Asked:
             if before == "which":
                 ranked = any(_is_superlative(t.word) for t in self.tokens[index:])
             if ranked or before in UP | DOWN | {"first", "last", "the"}:
-                token.role = "number"
+                token.role, token.value = "number", number
                 return max(1, min(number, 50))
         return None
 
@@ -282,6 +287,27 @@ class Asked:
                 older = "year" in known[1] and measured and not ages
                 return order_of(known[0] != bool(older)), word, ages or measured
         return "", "", ()
+
+    def _row_key(self) -> str:
+        """The column that numbers what "the oldest patient" names: it is then no measure."""
+        found = ""
+        for index, token in enumerate(self.tokens):
+            name = token.columns[0] if token.role == "column" and len(token.columns) == 1 else ""
+            if not name or not self.frame.is_key(name) or token.text[0] == "`":
+                continue
+            if self.reading.word(index - 1) in ("which", "what"):
+                continue  # it asks for the one that is first
+            start, end = index - 1, index + 1
+            while start > 0 and self.tokens[start].role in ("value", "part"):
+                start -= 1  # "the oldest female patient"
+            while self.reading.word(end) in HAVING:
+                end += 1
+            word = self.reading.word(start) if self.tokens[start].role == "superlative" else ""
+            most = end > index + 1 and end < len(self.tokens)
+            most = most and self.tokens[end].role == "superlative"
+            if (most or (word and word not in UP | DOWN)) and name not in self.ranked:
+                token.role, token.columns, found = "", (), name
+        return found
 
     def _place(self) -> int:
         """The place in a ranking: of "the second highest" it is 2."""
@@ -346,7 +372,7 @@ def neglected_word(asked: Asked, query: Query) -> str:
         if token.role in ("", "number") and not _holds(asked, query, index):
             return token.text
     used = {*query.by, *(c.column for c in query.conditions)}
-    grouped = {key.column for key in query.by} | set(query.measures)
+    grouped = {key.column for key in query.by} | {*query.measures, *query.told}
     for key in asked.by:
         if query.kind in ("rows", "range") and asked.frame.column(key.column).dated:
             continue  # each row says when it was
@@ -420,6 +446,8 @@ def _computes(query: Query, statistic: str) -> bool:
     """Whether a statistic is what the query computes."""
     if statistic == "sum" and (query.statistic in ("count", "nunique") or query.wants == "share"):
         return True
+    if query.wants == "computed":
+        return query.statistic == statistic
     if query.kind == "rows":  # of one row each, all statistics are the same
         return bool(query.by) or statistic == "sum"
     if query.kind in ("aggregate", "growth") or (query.kind == "plot" and query.by):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .data_words import NUMBERS
-from .documents import literal
+from .documents import literal, refers_to_pasted
 from .history import GROUPS, Fact, Talk, columns_of, path_of
 from .tools import TOOLS, Offer, Parameter, best, conforms
 from .words import (
@@ -20,6 +20,7 @@ from .words import (
     NUMBER,
     PATH,
     QUOTED,
+    clauses,
     first_verb,
     groups,
     is_question,
@@ -36,6 +37,12 @@ from .words import (
 Call = tuple[str, dict[str, Any]]
 
 _REWRITE = re.compile(r"^(?:update|refresh|rewrite|extend|redo|add)\b", re.IGNORECASE)
+# One word for another needs no quotes, if it is no word for what was found.
+_REPLACE = re.compile(
+    r"^(?:replace|change)\s+(?!(?:it|this|that|them|all|everything|anything)\b)(?P<old>\w+)\s+"
+    r"(?:by|with|to)\s+(?!(?:it|this|that|them)\b)(?P<new>\w+)\s+in\s+\S+$",
+    re.IGNORECASE,
+)
 _APPEND = re.compile(r"^(?:add|append)\b", re.IGNORECASE)
 _INTO = re.compile(r"\b(?:in|into|to|as|at)\s+(?:the\s+file\s+)?$", re.IGNORECASE)
 # "And pack the lamp": a verb and what it is about; the nouns of a list have no article.
@@ -280,7 +287,14 @@ class Chooser:
             path=paths[-1] if paths else None,
             written=written[-1] if written else None,
             compose=self.compose,
+            pasted=self._pasted(clause),
         )
+
+    def _pasted(self, clause: str) -> str:
+        """The one block beside a step that it is about: "run this code", "" without one."""
+        alone = len(clauses(self.talk.task)) == 1
+        meant = refers_to_pasted(" ".join(words(clause)[1:]), alone)
+        return self.talk.pasted[0] if meant and len(self.talk.pasted) == 1 else ""
 
     def _like_before(self, step: str) -> Call | None:
         """The last call that gave data, with what the step changes of it."""
@@ -412,7 +426,8 @@ class Filler:
     ``wider`` is the text of the whole request, where a step leaves something out;
     ``columns`` are names seen in results; ``before`` the arguments that a follow-up question
     takes over; ``path`` the last path that was used and ``written`` the last that was
-    written; ``compose`` writes the content of a file.
+    written; ``compose`` writes the content of a file; ``pasted`` is the code of a block that is
+    meant, "" without one.
     """
 
     def __init__(
@@ -425,6 +440,7 @@ class Filler:
         path: str | None = None,
         written: str | None = None,
         compose: Callable[[], str] = str,
+        pasted: str = "",
     ) -> None:
         self.clause = clause
         self.wider = wider
@@ -433,6 +449,7 @@ class Filler:
         self.path = path
         self.written = written
         self.compose = compose
+        self.pasted = pasted
         self.bare = unquoted(clause)
         self.paths: list[str] = PATH.findall(self.bare) or [
             q for q in quoted(clause) if PATH.fullmatch(q)
@@ -547,7 +564,7 @@ class Filler:
             return self._column(arguments)
         if p.called(*CODES):
             match = ARITHMETIC.search(self.bare)
-            return self._quote() or (match[0].strip() if match else None)
+            return self._quote() or self.pasted or (match[0].strip() if match else None)
         if p.called("old", "new", *CONTENTS):
             return self._content(p)
         if p.called(*FREE):
@@ -656,6 +673,8 @@ class Filler:
     def _content(self, p: Parameter) -> str | None:
         if p.called("old", "new") or not self.offer.groups & {"write"}:
             text = self._quote()
+            if text is None and (said := _REPLACE.match(self.clause)):
+                text = said["old" if p.called("old") else "new"]
             if text is not None or p.called("old", "new"):
                 return text
         if (text := literal(self.clause)) and (p.required or text not in self.used):

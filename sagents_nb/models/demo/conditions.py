@@ -142,16 +142,60 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
         named = reading.measured(known[1]) if known else ()
         if named:
             return _nearest(reading, named, index)
+    if measured := _of_unit(reading, start, index):
+        return measured
     near = [*range(start - 1, -1, -1), *range(index + 1, len(reading.tokens))]
     for i in near:
         token = reading.tokens[i]
         name: str = token.columns[0] if token.role == "column" else ""
-        if name and reading.frame.column(name).numeric and not reading.frame.column(name).binary:
+        if name and _is_number(reading, name):
             token.role = "condition"
             return name
     meant = reading.meant_by_verb()
     people = reading.named_like("age") if _ends_there(reading, index) else ()
     return next(iter(meant or people), None)
+
+
+def _of_unit(reading: Reading, start: int, index: int) -> str:
+    """The column that a number is of which it stands before, or whose unit it has; "" without.
+
+    "Below 10 m depth", "over 3 rooms", "over 70 kg"; but of "age over 70 weight" it is the age.
+    """
+    if reading.word(index - 1) == "between" and reading.word(index + 1) == "and":
+        index += 2
+    units = index + 1
+    while reading.word(units) in UNITS | SCALES.keys() and reading.is_free(units):
+        units += 1
+    plain = units == index + 1
+    if plain and start and reading.tokens[start - 1].role in ("column", "part"):
+        return ""
+    after = units + (reading.word(units) in ("of", "in"))
+    token = reading.tokens[after] if after < len(reading.tokens) else None
+    named = token.columns if token and token.role == "column" else ()
+    if token and len(named) == 1 and _is_number(reading, named[0]):
+        token.role = "condition"
+        return named[0]
+    if plain:
+        return ""
+    unit = reading.word(index + 1)
+    fitting = [
+        column.name
+        for column in reading.frame.columns
+        if _is_number(reading, column.name) and unit in re.findall("[a-z]+", column.name.lower())
+    ]
+    if len(fitting) != 1:
+        return ""
+    for token in reading.tokens:
+        if token.role == "column" and token.columns == (fitting[0],):
+            token.role = "condition"
+            break
+    return fitting[0]
+
+
+def _is_number(reading: Reading, name: str) -> bool:
+    """Whether a column holds numbers to compare with."""
+    column = reading.frame.column(name)
+    return column.numeric and not column.binary
 
 
 def _nearest(reading: Reading, named: Sequence[str], index: int) -> str | None:

@@ -20,7 +20,7 @@ def count_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
         return Query("shape")
     if asked.statistic in ("mean", "median"):
         return aggregate_of(asked, where) if numbers else "I cannot tell which column is meant"
-    if order and asked.ranked and not numbers:
+    if order and asked.ranked and not set(numbers) & set(asked.ranked):
         return f"I tell how many there are, or what is {asked.superlative}, and not both at once"
     wants: Wants = "first" if order else ""
     chosen: Order = order or ("descending" if by and not by[0].period else "")

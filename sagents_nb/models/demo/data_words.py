@@ -96,6 +96,15 @@ UNITS = word_set(
 )
 # "From year to year", "year over year": such a word between a period and itself.
 STEPS = word_set("to over on by after")
+# What people call the rows of a frame, whatever these are of.
+ROWS = word_set(
+    "row rows record records entry entries sample samples measurement measurements reading "
+    "readings observation observations"
+)
+# What stands between the rows and what they have most of: "the patients with the highest age".
+HAVING = word_set("with has have had the that which")
+# "The warmest single sample" is the warmest sample.
+SINGLE = word_set("single individual")
 # They change nothing of what is asked.
 FILLERS = word_set(
     "a an the of in for is are was were be been being do does did has have had having get got i "

@@ -34,7 +34,9 @@ _ABOUT = re.compile(
     r"(?:of|about|on|for|with|that (?:has|shows|tells|holds))\s+(?=\S)",
     re.IGNORECASE,
 )
-_SAYING = re.compile(r"(?:\b(?:saying|that says|which says|with the text)\b|:)\s*(.+)$", re.DOTALL)
+_SAYING = re.compile(
+    r"(?:\b(?:saying|that says|which says|with the text)\b:?|:)\s*(.+)$", re.DOTALL
+)
 
 _SAVES_IT = re.compile(
     r"(?:write|save|store|put|keep|record)\s+(?:it|that|this|(?:the|this|that|my)\s+"

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import msgspec
@@ -289,15 +290,17 @@ def _is_number(value: Any) -> bool:
 def number(value: Any) -> str:
     """A number as people write it.
 
-    >>> number(5076.016), number(168), number(43.92193), number(0.12345)
-    ('5,076', '168', '43.9', '0.123')
+    >>> number(5076.016), number(168), number(43.92193), number(0.12345), number(10.25)
+    ('5,076', '168', '43.9', '0.123', '10.3')
     """
     if not _is_number(value):
         return "" if value is None else str(value)
     if float(value).is_integer():
         return f"{int(value):,}"
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 3
-    text = f"{value:,.{digits}f}"
+    # As it is written: in binary a half is rounded to an even digit, or is a bit less.
+    rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+    text = f"{rounded:,f}"
     return text.rstrip("0").rstrip(".") if digits == 3 else text
 
 

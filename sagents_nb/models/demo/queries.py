@@ -35,7 +35,7 @@ Statistic = Literal["mean", "median", "sum", "min", "max", "std", "count", "nuni
 Period = Literal["", "year", "quarter", "month", "week", "day", "weekday", "hour"]
 
 Order = Literal["", "descending", "ascending"]
-Wants = Literal["", "first", "share", "growth", "compare", "difference"]
+Wants = Literal["", "first", "share", "growth", "compare", "difference", "computed"]
 Part = Literal["", "year", "month", "quarter", "day"]
 Operator = Literal["==", "!=", ">", ">=", "<", "<=", "in", "missing"]
 
@@ -80,6 +80,8 @@ class Query(msgspec.Struct, frozen=True):
     ``order`` sorts the result, of which ``top`` rows are wanted. ``wants`` is what the answer is
     to be about: the first of a ranking, shares, a change, whether one is more than the other.
     ``that`` is what rows of a group have to be to count in it: a group without any has 0.
+    ``told`` is what is asked of rows in an order beside the column of that order; the answer wants
+    "computed" is their statistic.
     """
 
     kind: Kind
@@ -98,6 +100,7 @@ class Query(msgspec.Struct, frozen=True):
     assumed: tuple[str, ...] = ()
     that: tuple[Condition, ...] = ()
     things: str = ""  # the column of what was asked for, where rows were taken instead
+    told: tuple[str, ...] = ()
     rank: int = 1  # which place of a ranking is wanted: 2 for the second highest value
 
     @property

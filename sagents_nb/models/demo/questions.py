@@ -213,7 +213,12 @@ class _Question(Asked):
     def _unused(self, query: Query) -> str:
         """A column or value that was named and is not in the query, "" if there is none."""
         said = query.conditions
-        used = {*query.measures, *(k.column for k in query.by), *(c.column for c in said)}
+        used = {
+            *query.measures,
+            *query.told,
+            *(k.column for k in query.by),
+            *(c.column for c in said),
+        }
         held = {(c.column, c.value) for c in said if c.operator != "in"}
         held |= {(c.column, v) for c in said if c.operator == "in" for v in c.value}
         for token in self.tokens:

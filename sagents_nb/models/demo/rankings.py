@@ -8,12 +8,25 @@ from msgspec.structs import replace
 
 from .asked import Asked, order_of
 from .counts import are_rows_after, rows_counted, things_counted
-from .data_words import COUNT, EXTREMES, PERIODS, SHARE, SORT, STOCKS, UNITS
+from .data_words import (
+    COUNT,
+    DOWN,
+    EXTREMES,
+    HAVING,
+    PERIODS,
+    SHARE,
+    SINGLE,
+    SORT,
+    STOCKS,
+    UNITS,
+    UP,
+)
 from .queries import Condition, Key, Order, Query, Statistic, Wants
 from .reading import parts_of
 from .words import adjective, word_set
 
 _RANKED = word_set("rank ranked ranking")
+_GENERAL = word_set("largest biggest smallest greatest best worst")
 _WHICH = word_set("which what who whose when where top bottom")
 
 
@@ -23,14 +36,21 @@ def ranking_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
     says = asked.reading.says
     # "The widest sepals": of the columns of sepals the one of a width.
     both = tuple(name for name in asked.numbers if name in asked.ranked)
-    measures = both or asked.numbers or asked.ranked or asked.reading.meant_by_verb()
+    own = own_measure(asked)
+    measures = both or own or asked.numbers or asked.ranked or asked.reading.meant_by_verb()
     measures = asked.one_of(measures, order)
+    if isinstance(told := told_of(asked, measures, bool(both or own)), str):
+        return told
+    if told:
+        return _telling(asked, where, measures, told)
     if asked.counted and not measures:
         first: Wants = "first" if asked.top is None else ""
         return things_counted(asked, by, where, order, first)
     held = {condition.column for condition in where}
     labels = [c for c in asked.named if not frame.column(c).numeric]
     labels = [c for c in labels if c not in held and c not in measures]
+    if not by and asked.row_key:
+        by = (Key(asked.row_key),)
     if not by:
         by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or _ranked(asked)
     if not measures:
@@ -71,6 +91,117 @@ def ranking_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
     totals: Statistic = "sum" if _counts_things(asked, measures[0]) else asked.default(measures)
     statistic = asked.statistic or totals
     return Query("aggregate", measures, statistic, by, where, order, asked.top, "first", word=word)
+
+
+def own_measure(asked: Asked) -> tuple[str, ...]:
+    """The column that a superlative is about, where others are asked of the rows that have it.
+
+    That is the one of its quantity, "how old is the heaviest", or that it stands before, "the age
+    of the patient with the highest weight".
+    """
+    place = _place(asked)
+    after = asked.tokens[place + 1] if place + 1 < len(asked.tokens) else None
+    direct = tuple(c for c in after.columns if c in asked.numbers) if after else ()
+    if direct and asked.superlative in UP | DOWN and _rows_before(asked, place):
+        return direct
+    ordered_by = [t for i, t in enumerate(asked.tokens) if asked.reading.word(i - 1) == "by"]
+    other = any(set(t.columns) & set(asked.numbers) for t in ordered_by)
+    return () if direct or other else asked.ranked
+
+
+def told_of(asked: Asked, measures: Sequence[str], own: bool) -> tuple[str, ...] | str:
+    """What is asked of rows in an order, beside the column of that order; else why it cannot be."""
+    known = adjective(asked.superlative.split()[-1]) if asked.superlative else None
+    quantity = [word for word in known[1] if word != "count"] if known else []
+    if quantity and not own and asked.numbers and asked.superlative not in UP | DOWN:
+        by = asked.reading.says({"by"}) or not asked.ranked
+        place = _place(asked)
+        after = asked.tokens[place + 1].columns if place + 1 < len(asked.tokens) else ()
+        if not by or not (set(after) & set(asked.numbers) or asked.reading.says({"by"})):
+            return f"I cannot tell which column “{asked.superlative}” is about"
+    general = asked.superlative in _GENERAL and asked.reading.is_row(_place(asked) + 1)
+    if general and asked.numbers and not own and not asked.reading.says({"by"}):
+        return f"I cannot tell which column “{asked.superlative}” is about"
+    if not own:
+        return ()
+    either = {c for t in asked.tokens if set(t.columns) & set(measures) for c in t.columns}
+    numbers = [n for n in asked.numbers if n not in either and n != asked.row_key]
+    if not numbers and not asked.numbers and _asks_by_verb(asked):
+        numbers = [n for n in asked.reading.meant_by_verb() if n not in measures]
+    rows = _names_rows(asked)
+    grouped = {key.column for key in asked.by}
+    labels = [n for n in asked.named if n not in (*asked.numbers, *asked.ranked, asked.row_key)]
+    labels = [n for n in labels if n not in grouped]
+    each = any(_is_each(asked, key) for key in asked.by)
+    each = each or (asked.reading.word(_place(asked) + 1).endswith("s") and not asked.top)
+    several = [key.column for key in asked.by] if rows and not each else []
+    if asked.statistic and asked.top and rows and not numbers and not labels and not several:
+        return tuple(measures)
+    if not numbers and not (rows and (labels or several)):
+        return ()
+    return (*several, *labels, *numbers)
+
+
+def _telling(
+    asked: Asked, where: tuple[Condition, ...], measures: tuple[str, ...], told: tuple[str, ...]
+) -> Query | str:
+    """Rows in the order of one column, and what others say of them: "how old is the heaviest"."""
+    rows, after = _names_rows(asked), _place(asked) + 1
+    groups = bool(asked.reading.thing(after)) or any(_is_each(asked, key) for key in asked.by)
+    if not rows and after < len(asked.tokens):
+        beside = asked.tokens[after].columns
+        groups = groups or any(not asked.is_measure(name) for name in beside)
+    if groups or (asked.by and not rows):
+        return f"I tell what else the {asked.superlative} row has, and not of groups"
+    said = next((t.value for t in asked.tokens if t.role == "number" and t.value), 0)
+    if asked.statistic and (not asked.top or said != asked.top):
+        return f"I cannot tell of how many rows the {asked.statistic} is meant"
+    numeric = all(asked.frame.column(name).numeric for name in told)
+    if asked.statistic and not numeric:
+        return "I compute only of columns of numbers"
+    wants: Wants = "computed" if asked.statistic else "" if asked.top else "first"
+    told = tuple(dict.fromkeys(told))
+    return Query(
+        "rows",
+        measures,
+        asked.statistic or "mean",
+        where=where,
+        order=asked.order,
+        top=asked.top,
+        wants=wants,
+        word=asked.superlative,
+        told=told,
+    )
+
+
+def _place(asked: Asked) -> int:
+    """Where the last word of a superlative stands: -1 without one."""
+    places = [i for i, token in enumerate(asked.tokens) if token.role == "superlative"]
+    return places[-1] if places else -1
+
+
+def _names_rows(asked: Asked) -> bool:
+    """Whether rows are said to be first: "the warmest sample", "the 5 samples with the highest"."""
+    place = _place(asked)
+    after = place + 1
+    while asked.reading.word(after) in SINGLE:
+        after += 1
+    return asked.reading.is_row(after) or bool(asked.row_key) or _rows_before(asked, place)
+
+
+def _rows_before(asked: Asked, place: int) -> bool:
+    """Whether it says of rows that they have the most: "the patient with the highest"."""
+    start = place - 1
+    while asked.reading.word(start) in HAVING:
+        start -= 1
+    having = {asked.reading.word(i) for i in range(start + 1, place)}
+    return bool(having & {"with", "has", "have", "had"}) and asked.reading.is_row(start)
+
+
+def _asks_by_verb(asked: Asked) -> bool:
+    """Whether a verb says what is asked: "how much does the oldest weigh"."""
+    did = asked.reading.word(0) == "what" and asked.reading.word(1) in ("did", "does", "do")
+    return did or asked.reading.says({"much"})
 
 
 def _ranked(asked: Asked) -> tuple[Key, ...]:
@@ -153,6 +284,8 @@ def sorting_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str | None
         return "I sort by one column at a time"
     if len(measures) != 1 or (set(asked.by) - set(things) and not begins):
         return None
+    if asked.ranked and measures[0] not in asked.ranked:
+        return f"I sort by one column, and not the {asked.superlative} by another"
     extreme = EXTREMES.get(asked.superlative)
     order: Order = (not extreme and asked.order) or order_of(asked.reading.says(_RANKED))
     down = word_set("descending decreasing desc")

@@ -35,10 +35,12 @@ from .data_words import (
     PLOT,
     RANGE,
     RELATION,
+    ROWS,
     SHAPE,
     SHARE,
     SHOW,
     SHRINK,
+    SINGLE,
     SORT,
     STATISTICS,
     STEPS,
@@ -447,6 +449,8 @@ class Reading:
                 continue
             if word in PERIODS and self.word(index - 1) not in relative:
                 continue
+            if word in SINGLE and self.tokens[index - 1].role == "superlative":
+                continue
             if self.is_entity(index) or (word in MEANT_BY and self.meant_by_verb()):
                 continue
             left.append(token.text)
@@ -461,7 +465,7 @@ class Reading:
             if not token.role
             and token.word not in FILLERS
             and self.is_entity(index)
-            and not self.names_rows(token.word)
+            and not self.is_row(index)
         )
 
     def names_rows(self, word: str) -> bool:
@@ -475,14 +479,38 @@ class Reading:
                 return True
         return any(fit_of(part, word) for part in parts if len(part) > 2)
 
+    def is_row(self, index: int) -> bool:
+        """Whether a word names the rows, and no things of which several rows are."""
+        token = self.tokens[index] if 0 <= index < len(self.tokens) else None
+        if token is None or token.text.startswith("`") or self.thing(index):
+            return False
+        if token.role not in ("", "frame"):
+            return False
+        return self.word(index) in ROWS or self.names_rows(self.word(index))
+
+    def _in_order(self, index: int) -> bool:
+        """Whether a word is said of rows in an order: "the warmest sample", "the 5 samples"."""
+        before = self.tokens[index - 1] if index else None
+        if before and before.word in SINGLE:
+            before = self.tokens[index - 2]
+        with_most = self.word(index + 1) == "with" and self.says_superlative
+        return bool(before and before.role in ("superlative", "number")) or with_most
+
+    @property
+    def says_superlative(self) -> bool:
+        """Whether a superlative is said."""
+        return any(token.role == "superlative" for token in self.tokens)
+
     def is_entity(self, index: int) -> bool:
         """Whether a word says what the rows are: "how many passengers", "the oldest patient"."""
         word = self.word(index)
-        if not word.isalpha() or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
+        if not word.isalpha() or word in SINGLE or word in GROWTH | SHRINK | SHARE | PERIODS.keys():
             return False
         if self.names_rows(word):
             return True
         before = [w for w in self.words[max(0, index - 4) : index] if w not in ("the", "all", "a")]
+        if word in ROWS and self._in_order(index):
+            return True
         if self.tokens[index - 1].role == "superlative":
             known = adjective(self.word(index - 1))
             return known is not None and bool(self.measured(known[1]))

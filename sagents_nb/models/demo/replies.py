@@ -354,7 +354,7 @@ def _single(query: Query, row: Row, frame: Frame) -> str:
         many = _many(row[query.measures[0]], "different value")
         rows = "" if where else f", in {_many(frame.size, 'row')}"
         bounds = any(c.operator in (">", ">=", "<", "<=") and not c.part for c in query.where)
-        one = " One row that is so is enough." if bounds else ""
+        one = " Each has at least one such row." if bounds else ""
         return f"`{query.measures[0]}`{where} has {many}{rows}.{one}"
     parts = [
         f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
@@ -760,11 +760,15 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         also = "; there may be more" if cut else ""
         return f"{which} of `{frame.name}`{where}{also}:\n\n{markdown_table(rows, most)}"
     column = query.measures[0]
+    if query.wants == "computed":
+        return _of_top_rows(query, rows, frame)
     if query.wants != "first":
         return _top_rows(query, rows, frame)
     keep, first = _kept(query, frame), _telling(query, frame)
     best = [row for row in rows if row[column] is not None and _same(row, rows[0], column)]
     cut = len(best) == query.most  # the code gives no more
+    if query.told:
+        return _told_of_first(query, best, cut, frame)
     if frame.column(column).dated:
         end = "last" if query.order == "descending" else "first"
         held = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
@@ -796,6 +800,50 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
     return f"{names} {has} the {lead} `{column}`{where}: {value}{also}."
 
 
+def _told_of_first(query: Query, best: Sequence[Row], cut: bool, frame: Frame) -> str:
+    """What is asked of the first row of an order, or of those that share its place."""
+    column, where = query.measures[0], _where(query)
+    lead = f"the {_lead(query)} `{column}`{where} ({_number(best[0][column])})"
+    if len(best) > 1:
+        many = _many(len(best), "row")
+        names = dict.fromkeys(n for n in (_telling(query, frame), *query.told) if n)
+        cells = [{n: _cell(row[n]) for n in names} for row in best]
+        least = "At least " if cut else ""
+        return f"{least}{many} have {lead}:\n\n{markdown_table(cells, 50)}"
+    row = best[0]
+    held = [f"`{n}` {_value(row[n])}" if row[n] is not None else f"no `{n}`" for n in query.told]
+    first = _telling(query, frame)
+    name = f" It is {_name(row[first])}." if first and first not in query.told else ""
+    return f"The row with {lead} has {listed(held)}.{name}"
+
+
+def _of_top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
+    """A statistic of the first rows of an order; of which they are only some, that is said."""
+    column, where = query.measures[0], _where(query)
+    known = [row for row in rows if row[column] is not None]
+    shown, rest = known[: query.top], known[query.top or 0 :]
+    ties = [row for row in rest if _same(row, shown[-1], column)]
+    lead = f"the {_many(len(shown), 'row')} with the {_lead(query)} `{column}`{where}"
+    parts = []
+    for name in query.told:
+        values = [row[name] for row in shown]
+        value = computed(query.statistic, values)
+        what = said(Query("aggregate", (name,), query.statistic))
+        gaps = sum(v is None for v in values)
+        lack = f" ({_many(gaps, 'row')} without a value {_are(gaps)} left out)" if gaps else ""
+        is_value = "not there" if value is None else _value(value)
+        parts.append(f"{what} of {lead} is {is_value}{lack}")
+    sentence = f"The {', and the '.join(parts)}."
+    if len(shown) < (query.top or 0):
+        sentence += f" There are only {len(shown)} of them."
+    if ties and {*query.told} - {column}:
+        least = "at least " if len(ties) == len(rest) and len(rows) == query.most else ""
+        share = "has" if len(ties) == 1 else "have"
+        more = f"{least}{_many(len(ties), 'more row')} {share}"
+        sentence += f" Which rows are the last of them is chance: {more} the same `{column}`."
+    return sentence
+
+
 def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The rows of a table in an order, and those that only fall short of it by chance."""
     where, column = _where(query), query.measures[0]
@@ -813,7 +861,9 @@ def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
         also = f"\n\nAlso {named or least + _many(len(ties), 'row')}, {value}."
     elif not query.order and len(rows) == query.most:
         order = "; there may be more"
-    cells = [{k: _cell(v) for k, v in row.items()} for row in shown]
+    told = dict.fromkeys(n for n in (_telling(query, frame), *query.told, column) if n)
+    names = told if query.told else rows[0]
+    cells = [{name: _cell(row[name]) for name in names} for row in shown]
     lead = f"The first {_many(len(shown), 'row')}{where}{order}"
     return f"{lead}:\n\n{markdown_table(cells, 50)}{also}"
 
