@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -59,4 +61,4 @@ def test_what_is_no_number_is_not_compared_with_one(question: str) -> None:
 def test_what_was_not_done_is_not_ticked_and_refused(request_: str) -> None:
     answer = ask("How many rows has {cafe}?", request_, frames={"cafe": CAFE})
     assert set(answer.todos.values()) == {"cancelled"}
-    assert answer.text.count("I cannot ") == 2
+    assert len(re.findall(r"^I cannot (?:answer|do) ", answer.text, re.MULTILINE)) == 2

@@ -393,14 +393,16 @@ class Plan:
                 self.text = given
             call = self.chooser.first(step)
             # It only asks for words, of what was found; and nothing was.
-            return call or ("" if self._has_answers() else "there is nothing yet that tells me that")
+            return call or (
+                "" if self._has_answers() else "there is nothing yet that tells me that"
+            )
         self.text = self._compose(step)
         if isinstance(self.text, Unwritten):
             return self.text.why
         return self.chooser.first(step.replace("`", ""))
 
     def _has_answers(self) -> bool:
-        """Whether a call so far answers what it was for; that a frame was looked at is no answer."""
+        """Whether a call so far answers what it was for; a look at a frame does not."""
         steps = {fact.step for fact in self.facts}
         return any(
             step not in self.of_frames or not self.analysis.unanswered(step, self.facts_of(step))
