@@ -1013,7 +1013,7 @@ LEFT_OUT = {
         "of a place where conversations are kept, which a session calls at each message"
     ),
     r"tools\.(\w*Arguments.*|converted|described|description_of|is_\w+|own_names|plain|read_arguments"
-    r"|readable|short_description|type_name)|files\.Expression\.\w+|messages\.(image_(of|type)|told_usage)|interrupts\.is_decision"
+    r"|readable|short_description|type_name)|files\.Expression\.\w+|messages\.(image_(of|type)|figure_of|told_usage)|interrupts\.is_decision"
     r"|notebook\.headless\.retry_start": "a helper of ours that its module does not hide",
     r"mapping\.a?map_rows": "what Agent.map hands its arguments on to",
     r"(files\.conformance|notebook\.testing\.plugin)\..*": "called by pytest",

@@ -465,7 +465,7 @@ class Reading:
             if not token.role
             and token.word not in FILLERS
             and self.is_entity(index)
-            and not self.is_row(index)
+            and not self.names_rows(token.word)
         )
 
     def names_rows(self, word: str) -> bool:
