@@ -103,13 +103,14 @@ def model_choices() -> list[ModelChoice]:
     names = [os.environ.get("SAGENTS_MODEL", "")]
     names += [f"{each.name}:{each.default}" for each in PROVIDERS.values() if each.default]
     return [
-        ModelChoice(name, _missing_key(name))
+        ModelChoice(name, missing_key(name))
         for name in dict.fromkeys([*names, "demo"])
         if name and not looks_like_secret(name)
     ]
 
 
-def _missing_key(name: str) -> str:
+def missing_key(name: str) -> str:
+    """The variable of the key that a model of this name lacks, "" if it lacks none."""
     provider = PROVIDERS.get(name.partition(":")[0])
     if provider is None:
         return ""

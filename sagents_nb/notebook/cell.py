@@ -72,6 +72,7 @@ async def run_cell(
     output.finish(session, result)
     if result.status == "interrupted" and plain and not unattended:
         print(kept_text(interrupt_text(session)))
+        print("Answer with %agent approve or %agent reject REASON.")
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")
     return result

@@ -15,6 +15,7 @@ from IPython.display import display
 
 from .. import kinds
 from ..errors import SagentsError, StaleOwner
+from ..models.named import missing_key
 from ..models.recorded import RecordedModel, with_mode
 from ..redaction import secrets_of_names
 from ..session import Run, Session
@@ -175,6 +176,8 @@ class AgentMagics(Magics):
         if command not in COMMANDS:
             near = kinds.nearest(command, COMMANDS)
             hint = f"did you mean %agent {near}?" if near else "see %agent help."
+            if not near and len(line.split()) > 2:  # somebody asks something
+                hint = "what you ask an agent stands below %%agent, on lines of its own."
             raise UsageError(f"%agent knows no {command!r}; {hint}")
         if rest and command in ALONE:
             raise UsageError(f"%agent {command} stands alone; see %agent help.")
@@ -229,7 +232,8 @@ class AgentMagics(Magics):
         return Text("Approved." if run else interrupt_text(session))
 
     def _reject(self, rest: str) -> Text:
-        self._session().reject(message=rest)
+        session = self._session()
+        self._show(session, session.reject(message=rest))
         return Text("Rejected.")
 
     def _ask(self, rest: str) -> Text:
@@ -275,7 +279,10 @@ class AgentMagics(Magics):
         return Text(f"{session.id!r} is empty now{files}.")
 
     def _model(self, rest: str) -> Text:
-        return Text(f"{self.conversations.choose_model(rest)!r}")
+        chosen = f"{self.conversations.choose_model(rest)!r}"
+        if ":" in rest and (key := missing_key(rest)):
+            chosen += f"\n${key} is not set here: set it, or go back with %agent model demo."
+        return Text(chosen)
 
     def _replay(self, rest: str) -> Text:
         session = self._session()

@@ -20,6 +20,7 @@ from sagents_nb.messages import (
     ImagePart,
     Message,
     TextDelta,
+    TextPart,
     ThinkingDelta,
     ToolCall,
     ToolCallDelta,
@@ -515,6 +516,20 @@ def test_it_streams_words_that_add_up_to_the_message() -> None:
     assert message.tool_calls[0].id == "call_1_1"
     assert message.stop_reason == "tool_use"
     assert message.usage.input_tokens > message.usage.output_tokens > 10
+
+
+def test_an_image_counts_as_an_image_and_not_as_its_characters() -> None:
+    def tokens(image: str) -> int:
+        picture = ImagePart(image)
+        result = ToolResult("c", "plot", [TextPart("here"), picture])
+        parts: list[Any] = [TextPart("What is it?"), picture]
+        return ask(
+            [Message("user", tuple(parts)), Message("tool", (result,))], ()
+        ).usage.input_tokens
+
+    small, large = tokens("AAAA"), tokens("AAAA" * 100_000)
+    assert small == large
+    assert 2_000 < small < 2_200
 
 
 def test_a_delay_lets_a_run_be_cancelled_half_way() -> None:

@@ -802,3 +802,26 @@ def test_what_a_cell_says_has_no_key_that_was_typed(shell: InteractiveShell, opt
         raised = shell.run_cell(f"%%agent {option}{key}\nhi").error_in_exec
     assert raised is not None
     assert key not in f"{raised}{shown.stdout}{shown.stderr}"
+
+
+def test_a_question_that_stands_beside_the_magic_is_told_where_it_belongs(
+    shell: InteractiveShell,
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        run(shell, "%agent how many rows has df")
+    assert str(caught.value) == (
+        "%agent knows no 'how'; what you ask an agent stands below %%agent, on lines of its own."
+    )
+
+
+def test_a_model_whose_key_is_missing_says_so_as_it_is_chosen(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    use(shell, session_of())
+    said = "$OPENAI_API_KEY is not set here: set it, or go back with %agent model demo."
+    assert say(shell, "model openai:gpt-5").splitlines()[-1] == said
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert "not set" not in say(shell, "model openai:gpt-5")
+    assert "not set" not in say(shell, "model demo")

@@ -429,6 +429,7 @@ def test_without_waiting_a_later_cell_approves(kernel: Kernel, option: str) -> N
     kernel.ok("start(write(), told)")
     cell = kernel.ok(f"%%agent {option}\nWrite.", front_end=True)
     assert ("waits for a decision" in cell.text) is (option == "--plain")
+    assert ("%agent approve or %agent reject" in cell.text) is (option == "--plain")
     assert kernel.ok("print(Out[max(Out)])").text == "Agent run interrupted: 1 turn, 1 tool call\n"
     status = kernel.ok("%agent status").value["text/plain"].splitlines()
     assert "  w1  write_file" in status
