@@ -72,7 +72,9 @@ async def run_cell(
     output.finish(session, result)
     if result.status == "interrupted" and plain and not unattended:
         print(kept_text(interrupt_text(session)))
-        print("Answer with %agent approve or %agent reject REASON.")
+        waiting = result.interrupt.action_requests if result.interrupt else ()
+        if waiting and all("approve" in request.allowed_decisions for request in waiting):
+            print("Answer with %agent approve or %agent reject REASON.")
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
         raise KeyboardInterrupt("The run was stopped.")
     return result

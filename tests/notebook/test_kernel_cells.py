@@ -448,6 +448,19 @@ def test_plain_shows_text_and_no_panel(kernel: Kernel) -> None:
     assert not cell.updates
 
 
+def test_a_question_in_plain_text_is_not_said_to_be_approved(kernel: Kernel) -> None:
+    kernel.ok(
+        "question = {'question': 'Which city?', 'response_type': 'freeform'}\n"
+        "s = sa.Session(sa.Agent(ScriptedModel([sa.ToolCall('c1', 'ask_user', question), 'x']),"
+        " middleware=[sa.AskUser()]))\n"
+        "get_ipython().run_line_magic('agent', 'use s')"
+    )
+    cell = kernel.ok("%%agent --plain\nhi", front_end=True)
+    assert "Which city?" in cell.text
+    assert "as the last line of a cell shows buttons to answer with" in cell.text
+    assert "%agent approve" not in cell.text
+
+
 def test_a_usage_error_is_one_line(kernel: Kernel) -> None:
     cell = kernel.run("%%agent --bogus\nhi")
     assert "UsageError: %%agent: unrecognized arguments: --bogus; see %agent help." in (
