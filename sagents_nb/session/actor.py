@@ -451,9 +451,9 @@ class Actor:
                 "or resume(), and it goes on."
             )
         messages = self._state.messages
-        last = messages[-1] if messages else Message("assistant")
-        goes_on = bool(messages) and (last.stop_reason == "pause_turn" or is_blank(last))
-        unanswered = last.role in ("user", "tool")
+        last = messages[-1] if messages else None
+        goes_on = last is not None and (last.stop_reason == "pause_turn" or is_blank(last))
+        unanswered = last is not None and last.role in ("user", "tool")
         since = self.log.last if run_id else 0
         further = functools.partial(self._further_run, run_id or new_run_id(), since)
         if self.answers is not None or open_calls(self._state):
