@@ -23,6 +23,7 @@ from .models.providers import SDKS
 from .notebook.status_text import TODO_MARKS
 from .project import command as project
 from .session import Session
+from .state import TODOS
 from .store.own_folder import own_store
 from .text import said_by, whole
 from .transcript import one_line, visible
@@ -230,7 +231,7 @@ def _print_event(event: Event) -> None:
     elif isinstance(event, TodosUpdated):
         for todo in event.todos:
             print(f"  {TODO_MARKS[todo.status]} {one_line(todo.content)}")
-    elif isinstance(event, ToolExecutionEnd) and event.tool_name != "write_todos":
+    elif isinstance(event, ToolExecutionEnd) and event.tool_name != TODOS:
         name = one_line(event.tool_name)
         print(f"  * {name} {event.status}: {_first_line(event.result.text)}")
 

@@ -297,9 +297,10 @@ def decisions_for(interrupt: Interrupt, given: Decisions) -> dict[str, Decision]
     elif isinstance(given, Sequence) and not isinstance(given, str):
         chosen = list(given)
         if len(chosen) != len(requests):
+            waits = "1 call waits" if len(requests) == 1 else f"{len(requests)} calls wait"
             raise InvalidDecision(
-                f"{len(requests)} calls wait for a decision, but {len(chosen)} were given; "
-                "give one each, in call order."
+                f"{waits} for a decision, but {len(chosen)} were given; give one each, in call "
+                "order."
             )
     else:
         raise InvalidDecision(

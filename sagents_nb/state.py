@@ -28,6 +28,8 @@ from .serialization import (
 from .serialization import to_data as to_data
 from .text import logger_of, said_by
 
+TODOS = "write_todos"
+"""The tool that changes the to-do list."""
 TodoStatus = Literal["pending", "in_progress", "completed", "cancelled"]
 TODO_STATUSES: tuple[TodoStatus, ...] = ("pending", "in_progress", "completed", "cancelled")
 

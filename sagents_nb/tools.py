@@ -826,6 +826,31 @@ class Tool:
             kwargs |= self.arguments.defaults(self.function, *args, **kwargs)
         return self.function(*args, **kwargs)
 
+    @kinds.checked
+    async def refusal(self, arguments: dict[str, Any], ctx: ToolContext) -> ToolOutput | None:
+        """What a call would be refused with, as far as is known before it runs; None if it is not.
+
+        It is asked before people are, with the checked ``arguments`` and the ``ctx`` of the call.
+        Nobody is asked about a call that is refused: it is answered so, as an error, and not run.
+        A class of tools that can say it overrides this; of others it is not known. It has the
+        tool's ``timeout``, and is not asked where a call before it in the same message may change
+        what it finds: of a tool that is not ``idempotent``.
+
+        >>> from sagents_nb import Agent, ScriptedModel, Tool, ToolCall, ToolContext, ToolOutput
+        >>> class Purchase(Tool):
+        ...     async def refusal(self, arguments: dict, ctx: ToolContext) -> ToolOutput | None:
+        ...         too_many = ToolOutput("There are only 3.", is_error=True)
+        ...         return too_many if arguments["count"] > 3 else None
+        >>> def buy(count: int) -> str:
+        ...     "Buy boxes."
+        ...     return f"Bought {count}."
+        >>> model = ScriptedModel([ToolCall("c1", "buy", {"count": 9}), "There are not enough."])
+        >>> agent = Agent(model, tools=[Purchase(buy)], interrupt_on=["buy"])
+        >>> agent.run("Buy 9 boxes.").text
+        'There are not enough.'
+        """
+        return None
+
     @kinds.safe_repr
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"

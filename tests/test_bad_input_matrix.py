@@ -633,6 +633,7 @@ GOOD: dict[str, Callable[[World], Any]] = {
     "resolve_model.spec": lambda w: "demo",
     "Tool.from_schema.schema": lambda w: SCHEMA,
     "Tool.display.arguments": lambda w: {},
+    "Tool.refusal.ctx": lambda w: sa.ToolContext(w.context(), STATE, "t1", lambda *said: None),
     "SubAgentConfig.tools": lambda w: [look],
     "CompiledSubAgent.agent": lambda w: w.agent,
     "headless.execute.path": lambda w: Path("x.ipynb"),

@@ -33,6 +33,7 @@ from ..messages import DECISION, Message, ToolResult
 from ..runtime.thread import runtime
 from ..serialization import to_data
 from ..session import Run, Session
+from ..state import TODOS
 from .agencies import digest_of
 from .approvals import decisions_on
 from .event_log import EventLog
@@ -470,7 +471,7 @@ class Thread:
         }
         if self.record.parent is not None:
             state["parent"] = self.record.parent
-        if "write_todos" in agent.tools_by_name:
+        if TODOS in agent.tools_by_name:
             state["todos"] = [{"content": t.content, "status": t.status} for t in session.todos]
         if "read_file" in agent.tools_by_name:
             files = session.files.contents()

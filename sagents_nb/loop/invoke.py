@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from ..context import ToolContext
 from ..errors import AgentError, ConfigurationError, pass_on
 from ..interrupts import ActionRequest, Interrupt
-from ..messages import TRACEBACK, ToolCall, ToolResult
+from ..messages import DECLINED, NOT_RUN, TRACEBACK, ToolCall, ToolResult
 from ..redaction import secrets_of_names, texts_in, without, without_known
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
@@ -93,9 +93,12 @@ async def invoke(
             raise
         return _failure(call, "CancelledError: something that the tool waited for was cancelled")
     except KeyboardInterrupt:
-        if tool.run_on == "main":  # a person stopped the kernel, so the whole run
-            context.run.cancelled.set()
-        return _failure(call, "KeyboardInterrupt: a person stopped this call")
+        stopped = _failure(call, "KeyboardInterrupt: a person stopped this call")
+        if tool.run_on != "main":
+            return stopped
+        context.run.cancelled.set()  # a person stopped the kernel, so the whole run
+        result = replace(stopped.result, metadata={NOT_RUN: "cancelled"})
+        return replace(stopped, result=result, status=result.status)
     except _TimedOut as late:
         if ends_run:
             spent = meter.out_of_time()
@@ -292,6 +295,29 @@ def _told(error: BaseException, context: ToolContext) -> str:
     return without(without_known(text), texts_in(dict(context.values)))
 
 
+async def refusal(
+    tool: Tool, call: ToolCall, arguments: dict[str, Any], context: ToolContext
+) -> ToolResult | None:
+    """The result of a call that its tool would refuse, as it says itself; None if it would not.
+
+    Whatever goes wrong there, and what takes longer than the tool may: it is asked about then.
+    """
+    try:
+        work = tool.refusal(arguments, context)
+        output = await work if tool.timeout is None else await _within(tool.timeout, work, tool)
+        if not isinstance(output, ToolOutput):
+            return None
+        metadata = {**output.metadata, DECLINED: True}
+        return _result(call, output.content, True, metadata)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if context.cancelled or (task is not None and task.cancelling()):
+            raise
+    except BaseException as error:
+        pass_on(error)
+    return None
+
+
 def _executed(call: ToolCall, value: Any) -> Executed:
     if type(value) in PLAIN:
         text = NO_OUTPUT if value is None else text_of(value)
@@ -308,20 +334,15 @@ def _executed(call: ToolCall, value: Any) -> Executed:
         return Executed(waiting, "interrupted", interrupt=value)
     if not isinstance(value, ToolOutput):
         result = _result(call, value)
-        return Executed(result, status_of(result))
+        return Executed(result, result.status)
     result = _result(call, value.content, value.is_error, value.metadata)
     return Executed(
         result,
-        status_of(result),
+        result.status,
         update=value.update,
         terminate=value.terminate,
         artifact=value.artifact,
     )
-
-
-def status_of(result: ToolResult) -> str:
-    """How a call with that result has ended."""
-    return "failed" if result.is_error else "completed"
 
 
 def _readable(result: ToolResult) -> ToolResult:

@@ -51,7 +51,7 @@ from ..tools import Tool
 from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import GRACE, NO_CHANGE, Executed, invoke, status_of
+from .invoke import GRACE, NO_CHANGE, Executed, invoke, refusal
 from .open_calls import TWIN, cancelled_result
 from .tool_values import text_of
 
@@ -136,6 +136,7 @@ async def prepare(
     """
     batch: list[PreparedCall] = []
     seen: set[str] = set()
+    foreseen = True  # what a call finds, as none before it may change that
     for call in message.tool_calls:
         if call.id in seen:  # a decision names a call by its id
             twin = f"Not run: another call of this message has the id {call.id!r} too."
@@ -143,7 +144,10 @@ async def prepare(
         elif call.id in results:
             batch.append(_known(call, results[call.id]))
         else:
-            batch.append(await _prepare(call, message, chain, ctx, decisions.get(call.id)))
+            decision = decisions.get(call.id)
+            batch.append(await _prepare(call, message, chain, ctx, decision, foreseen))
+        tool = ctx.tools.get(call.name)
+        foreseen = foreseen and tool is not None and tool.idempotent
         seen.add(call.id)
         if not len(seen) % AT_A_TIME:
             await asyncio.sleep(0)
@@ -169,6 +173,7 @@ async def _prepare(
     chain: Chain,
     ctx: RunContext,
     decided: tuple[ActionRequest, Decision] | None,
+    foreseen: bool,
 ) -> PreparedCall:
     prepared = PreparedCall(call)
     if decided is not None:
@@ -206,7 +211,7 @@ async def _prepare(
                 name=call.name,
                 content=outcome.content or blocked,
             )
-            prepared.status = status_of(outcome)
+            prepared.status = outcome.status
             return prepared
         if decided is not None:
             call = _copied(call)
@@ -223,6 +228,11 @@ async def _prepare(
                 "Not run: the arguments changed after they were approved.", "failed"
             )
     elif isinstance(outcome, Interrupt):
+        seen = ToolContext(ctx, ctx.state, call.id, lambda text, fraction: None)
+        refused = await refusal(tool, call, prepared.arguments, seen) if foreseen else None
+        if refused is not None:  # nor about what is known to come to nothing
+            prepared.answer, prepared.status = refused, refused.status
+            return prepared
         prepared.interrupt = _with_defaults(outcome, prepared.defaults)
     elif PASSING in ctx.local and chain.allows_always(call.name, ctx):
         prepared.decided = decision_data(Approve(always=True), ALWAYS)
@@ -486,7 +496,7 @@ class _Batch:
                     raise
             else:
                 asks = executed.interrupt is not None
-                status = executed.status if asks else status_of(result)
+                status = executed.status if asks else result.status
                 return replace(executed, result=result, status=status)
         return executed
 

@@ -127,11 +127,33 @@ def _answers(tools: FileSystem, function: Callable[..., Any]) -> Callable[..., A
     @functools.wraps(function)
     def answering(*args: Any, ctx: ToolContext, **kwargs: Any) -> Any:
         work = functools.partial(answer, *args, ctx=ctx, **kwargs)
-        if runtime.here() and isinstance(ctx.files, Files) and ctx.files.mounts:
-            return workers.run(work)
-        return work()
+        return workers.run(work) if _may_wait(ctx) else work()
 
     return answering
+
+
+def _may_wait(ctx: ToolContext) -> bool:
+    return runtime.here() and isinstance(ctx.files, Files) and bool(ctx.files.mounts)
+
+
+class _FileTool(Tool):
+    """One of the tools below: it says before people are asked what it would refuse."""
+
+    def __init__(
+        self, middleware: FileSystem, function: Callable[..., ToolOutput], **options: Any
+    ) -> None:
+        super().__init__(function, **options)
+        self._middleware = middleware
+
+    async def refusal(self, arguments: dict[str, Any], ctx: ToolContext) -> ToolOutput | None:
+        look = functools.partial(self._middleware.refusal, self.name, arguments, ctx)
+        try:
+            await workers.run(look)  # also of memory: of a long text that takes its time
+        except FileChanged:  # to say so takes what it is said of back, and is for the call itself
+            return None
+        except FileError as error:
+            return ToolOutput(str(error), is_error=True)
+        return None
 
 
 class FileSystem(Middleware):
@@ -201,7 +223,8 @@ class FileSystem(Middleware):
     @functools.cached_property
     def _tools(self) -> list[Tool]:
         return [
-            Tool(
+            _FileTool(
+                self,
                 _answers(self, getattr(self, name)),
                 name=name,
                 description=self.descriptions.get(name, _TOOLS[name][0]),
@@ -279,11 +302,7 @@ class FileSystem(Middleware):
                 file_path, content, mime_type="text/plain", overwrite=overwrite
             )
         except PathTaken as error:
-            return ToolOutput(
-                f"{error.path} exists already; use edit_file to change it, or overwrite=true to "
-                "replace all of it.",
-                is_error=True,
-            )
+            raise _taken(error.path) from None
         return ToolOutput(as_json(self.entry_to_map(entry)))
 
     def edit_file(
@@ -390,6 +409,26 @@ class FileSystem(Middleware):
             return ToolOutput(f"{old} is there already; nothing was moved.")
         return ToolOutput(f"Moved {moved} {'entry' if moved == 1 else 'entries'}: {old} → {new}.")
 
+    def refusal(self, name: str, arguments: Mapping[str, Any], ctx: ToolContext) -> None:
+        """Raise what a call of a tool with these arguments is refused with as the files are now.
+
+        That is a :class:`FileError`; where it is not known before the call runs, nothing is raised.
+        """
+        if name not in ("write_file", "edit_file", "edit_lines"):
+            return
+        files, path = _files(ctx), normalize(arguments["file_path"])
+        if name == "write_file":
+            if not arguments["overwrite"] and files.exists(path):
+                raise _taken(path)
+            return
+        entry = files.read(path)
+        self._check_read(ctx, entry)
+        if name == "edit_lines":
+            replace_lines(entry, arguments["start_line"], arguments["end_line"], [""])
+            return
+        old, new, everywhere = (arguments[n] for n in ("old_string", "new_string", "replace_all"))
+        replace_text(entry, old, new, everywhere=everywhere, longest=files.limits.file_size)
+
     def overtaken(self, ctx: ToolContext, error: FileChanged) -> ToolOutput | None:
         """What the model is told of a change that was refused; None if it is to be tried again.
 
@@ -447,6 +486,14 @@ class FileSystem(Middleware):
     def _check_read(self, ctx: ToolContext, entry: FileEntry) -> None:
         if self.must_read_before_edit and not self._was_read(ctx, entry.path):
             raise FileError(f"Read {entry.path} with read_file before you edit it.", entry.path)
+
+
+def _taken(path: str) -> PathTaken:
+    return PathTaken(
+        f"{path} exists already; use edit_file to change it, or overwrite=true to replace all of "
+        "it.",
+        path,
+    )
 
 
 def _files(ctx: ToolContext) -> Files:

@@ -14,6 +14,7 @@ from ..context import ToolContext
 from ..state import (
     LONGEST_TODO,
     TODO_STATUSES,
+    TODOS,
     LooseTodo,
     Todo,
     numbered,
@@ -136,7 +137,7 @@ def _tool(replace_only: bool, max_content: int | None, keep_done: bool) -> Tool:
 
     return Tool(
         replace_todos if replace_only else write_todos,
-        name="write_todos",
+        name=TODOS,
         description=f"{_REPLACING if replace_only else _MERGING}{'' if keep_done else _CLEARED}",
         run_on="loop",
         idempotent=True,

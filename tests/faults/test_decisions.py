@@ -57,7 +57,7 @@ def test_b04_who_names_a_decided_call_is_told_and_nothing_changes(named: list[st
     with pytest.raises(sa.StaleApproval, match="c1"):
         session.resume(dict.fromkeys(named, sa.Approve()), by="bob")
     assert (session.status, RAN) == ("interrupted", [])
-    with pytest.raises(sa.InvalidDecision, match="1 calls wait"):
+    with pytest.raises(sa.InvalidDecision, match="1 call waits"):
         session.resume([sa.Approve(), sa.Approve()])
     session.approve("c2").result(PATIENCE)  # type: ignore[union-attr]
     assert RAN == ["/other"]

@@ -16,6 +16,7 @@ import msgspec
 
 from ...calls import edited_arguments
 from ...messages import NOT_RUN, ImagePart, Message, ToolCall, ToolResult
+from ...state import TODOS
 from ...text import whole
 from ...transcript import fenced, spanned
 from ..base import ModelRequest
@@ -24,7 +25,6 @@ from .words import IDENTIFIER, QUANTITIES, fenced_apart, stems, superlative, wor
 
 Rows = list[dict[str, Any]]
 
-TODOS = "write_todos"
 # How a notebook hands over a cell that failed.
 FAILED_CELL = re.compile(
     r"(?:A cell|Cell \d+) of this notebook failed:\n\n(`{3,})python\n(.*?)\n?\1\n\n"
@@ -38,6 +38,11 @@ _BY_PERSON = re.compile(
     r"\b(?:person|people|user|human|you)\b[^.\n]{0,40}\b(?:rejected|declined)\b", re.IGNORECASE
 )
 _COMMENT = re.compile(r"\bThey said:\s*(.*)", re.DOTALL)
+_GO_ON = re.compile(
+    r"\W*(?:please\W+|ok(?:ay)?\W+|now\W+)*(?:(?:try|do|ask)\b[\w ]*\bagain|again|retry|go on|"
+    r"continue|carry on|proceed|once more)\b(?:\W+(?:please|now))*\W*",
+    re.IGNORECASE,
+)
 _CANCELLED = re.compile(r"\bcancelled\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"call_(\d+)_\d+")
 _STATISTICS = word_set("count mean std min max median 25% 50% 75% sum n index")
@@ -96,6 +101,11 @@ class Done(msgspec.Struct, frozen=True):
         # As the loop marks what it did not run; a tool may return any words.
         return "rejected" if self.result.metadata.get(NOT_RUN) == "rejected" else "ok"
 
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it, or its run, was stopped."""
+        return self.result is not None and self.result.status == "cancelled"
+
     def fact(self, step: str) -> Fact:
         """What it came to, as a fact about a step."""
         text = self.result.text if self.result else "there is no result"
@@ -135,7 +145,8 @@ class Talk:
         before = [whole(m.text) for m in messages[:begin] if _is_of_person(m) and m.text.strip()]
         self.before = before[::-1]
         calls = _calls(messages[begin:])
-        self.done = [d for d in calls if d.call.name != TODOS]
+        # What was stopped is done when somebody has it go on.
+        self.done = [d for d in calls if d.call.name != TODOS and not d.was_stopped]
         self.todos = [d for d in calls if d.call.name == TODOS]
         self.earlier = [d.fact("") for d in _calls(messages[:begin]) if d.call.name != TODOS]
         self.turns: list[tuple[str, list[Fact]]] = []
@@ -160,14 +171,15 @@ def _ids(messages: Sequence[Message]) -> list[str]:
 
 def _begin(messages: Sequence[Message]) -> int:
     """Where the present task begins: after the last answer that a person replied to."""
-    replied = False
+    replied = goes_on = False
     for position in range(len(messages) - 1, -1, -1):
         message = messages[position]
         if _is_of_person(message):
+            goes_on = goes_on if replied else _GO_ON.fullmatch(message.text) is not None
             replied = True
         elif replied and message.role == "assistant":
-            # A message that broke off is no answer; one that was cancelled ended its task.
-            if not message.tool_calls and message.stop_reason != "error":
+            # After one that broke off somebody may ask for the rest of it, or something else.
+            if not goes_on if message.stop_reason == "error" else not message.tool_calls:
                 return position + 1
         elif replied and any(
             # Of one that a crash cut off only its mark says that nobody waits for it any more.
