@@ -162,7 +162,7 @@ _WEAK: _Rank = 1  # of the texts that look like a secret too
 _MOST = 1000  # entries of a collection, and rows of a frame from each end, that are looked at
 _IN_ALL = 20_000  # entries that are in all, those of the variables themselves before others
 _DEEPEST = 5
-_LONGEST = 10_000  # characters of a secret
+LONGEST = 10_000  # characters of a secret
 _SHORTEST_NUMBER = 6  # digits; what is shorter is a count, a year or a size elsewhere
 _CUT = 40  # characters of a longer text in a frame: pandas shows 46 of them
 _HISTORY = {"In", "Out", "_ih", "_oh", "_dh"}  # of a notebook: what it holds once more
@@ -418,7 +418,7 @@ def _forms(value: Any, rank: _Rank, shortest: int) -> set[str]:
     if isinstance(value, str):
         return _forms_of_text(value, rank, shortest)
     if isinstance(value, _BYTES):
-        data = bytes(value[:_LONGEST])
+        data = bytes(value[:LONGEST])
         try:
             found = _forms_of_text(data.decode(), rank, shortest)
         except UnicodeDecodeError:
@@ -441,7 +441,7 @@ def _forms_of_text(text: str, rank: _Rank, shortest: int) -> set[str]:
     short = _SHORTEST_OPTION if rank == _SURE and mixed else shortest
     if len(text) < short or (rank == _WEAK and not (_is_random(text) or _is_long_word(text))):
         return set()
-    if text.isalnum() or len(text) > _LONGEST:
+    if text.isalnum() or len(text) > LONGEST:
         return {text}
     inner = text.strip() if len(text.strip()) >= short else text  # a file of one line has an end
     in_html = inner.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
@@ -475,10 +475,10 @@ def masked_start(text: str, limit: int, secrets: Iterable[str] = ()) -> str:
 
     All of a shorter text; a much longer one is not looked through to its end.
     """
-    whole = 10 * limit + 2 * _LONGEST
+    whole = 10 * limit + 2 * LONGEST
     if len(text) <= whole:
         return masked(text, secrets)[:limit]
-    return masked(text[:whole], secrets)[:-_LONGEST][:limit]
+    return masked(text[:whole], secrets)[:-LONGEST][:limit]
 
 
 def masked(text: str, secrets: Iterable[str] = ()) -> str:

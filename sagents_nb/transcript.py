@@ -68,6 +68,23 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+_LONGEST_TITLE = 60  # characters
+
+
+def title_of(messages: Iterable[Message], clean: Callable[[str], str] = str) -> str:
+    """What a conversation without a title is called: its first question, shortened.
+
+    Of a prompt that is its first paragraph: what {variables} stand for comes after it. ``clean``
+    takes secrets out before it is cut.
+    """
+    texts = (m.shown.text for m in messages if m.role == "user")
+    asked = (one_line(clean(text).strip().partition("\n\n")[0]) for text in texts)
+    first = next(filter(None, asked), "")
+    if len(first) <= _LONGEST_TITLE:
+        return first
+    return f"{first[: _LONGEST_TITLE - 1].rstrip()}…"
+
+
 # Renderers of Markdown, JupyterLab's among them, call themselves for each level of nesting, and
 # take time by the square of a paragraph, or worse: a few kB that nobody would write by hand took
 # the page of a notebook its stack, or minutes. What is beyond a bound is shown as plain text.
@@ -449,30 +466,33 @@ def checked_image(data: str) -> ImagePart | None:
     return image_of(content) if len(content) <= MOST_IMAGE else None
 
 
-def markdown(messages: Iterable[Message]) -> Transcript:
-    """The messages as Markdown: what people said, tool calls as one line with their results."""
-    return Transcript(_blocks(messages))
+def markdown(messages: Iterable[Message], clean: Callable[[str], str] = str) -> Transcript:
+    """The messages as Markdown: what people said, tool calls as one line with their results.
+
+    ``clean`` takes secrets out of texts, before these are cut.
+    """
+    return Transcript(_blocks(messages, clean))
 
 
-def _blocks(messages: Iterable[Message]) -> Iterator[Block]:
+def _blocks(messages: Iterable[Message], clean: Callable[[str], str]) -> Iterator[Block]:
     messages = list(messages)
     records = iter(call_records(messages))
     for message in messages:
-        text = bounded(visible(message.shown.text).strip())
+        text = bounded(visible(clean(message.shown.text)).strip())
         images = _images(message.shown.parts)
         if message.role == "user":
             if fields := fields_of(message):
-                text += f"\n\n({visible(brief_of(fields))})"
+                text += f"\n\n({visible(clean(brief_of(fields)))})"
             said = "\n".join(f"> {line}" for line in text.splitlines())
             yield Block(said, images, said)
         elif message.role == "assistant":
             said = _closed(text)
             yield Block(said, images, said)
-            cited = [f"- {spanned(str(citation))}" for citation in citations_of(message)]
+            cited = [f"- {spanned(clean(str(citation)))}" for citation in citations_of(message)]
             yield Block("\n".join(cited))
-            yield from (_call_block(next(records)) for _ in message.tool_calls)
+            yield from (_call_block(next(records), clean) for _ in message.tool_calls)
             if note := message.error or CUT_SHORT.get(message.stop_reason or ""):
-                note = visible(note)
+                note = visible(clean(note))
                 as_it_is = "\n" in note or _too_much(note)
                 yield Block(fenced(note) if as_it_is else f"**{note}**")
 
@@ -494,11 +514,11 @@ def _images(parts: Iterable[Any]) -> tuple[ImagePart, ...]:
     return images if all(image.data for image in images) else ()
 
 
-def latest_markdown(messages: Sequence[Message]) -> Transcript:
+def latest_markdown(messages: Sequence[Message], clean: Callable[[str], str] = str) -> Transcript:
     """The latest turns as Markdown, about MOST characters of it, below a word on those before.
 
-    What is shown as the last line of a cell is kept in the notebook's file. Of a turn that has
-    more than that again, its latest messages are shown.
+    ``clean`` is as for :func:`markdown`. What is shown as the last line of a cell is kept in the
+    notebook's file. Of a turn that has more than that again, its latest messages are shown.
     """
     steps: list[list[Block]] = []
     shown, end = 0, len(messages)
@@ -506,7 +526,7 @@ def latest_markdown(messages: Sequence[Message]) -> Transcript:
         first = end - 1
         while first and messages[first].role == "tool":  # results are shown with their calls
             first -= 1
-        steps.append(list(_blocks(messages[first:end])))
+        steps.append(list(_blocks(messages[first:end], clean)))
         shown, end = shown + sum(len(block.text) for block in steps[-1]), first
     if end:
         what = "message is" if end == 1 else "messages are"
@@ -515,12 +535,12 @@ def latest_markdown(messages: Sequence[Message]) -> Transcript:
     return Transcript((block for step in reversed(steps) for block in step), LATEST_IMAGES)
 
 
-def _call_block(record: CallRecord) -> Block:
-    name = _name(record.call.name)
-    line = f"- `{name}({_arguments(record.arguments)})`"
+def _call_block(record: CallRecord, clean: Callable[[str], str]) -> Block:
+    name = _name(clean(record.call.name))
+    line = f"- `{name}({_arguments(record.arguments, clean)})`"
     if record.edited is not None:
         by = _name(str((record.decision or {}).get("by", "user")))
-        asked = f"{name}({_arguments(record.call.arguments)})"
+        asked = f"{name}({_arguments(record.call.arguments, clean)})"
         line += f" (edited by `{by}`; the model asked for `{asked}`)"
     result = record.result
     if result is None:
@@ -531,16 +551,16 @@ def _call_block(record: CallRecord) -> Block:
     word = f"was {not_run}" if not_run else "failed" if result.is_error else "gave"
     # What stands in the cell of the call is kept there.
     images = () if result.metadata.get(SHOWN_IN_CELL) is True else _images(_parts(result))
-    text = f"{line} {word}\n\n{_result_block(result, _UNSEEN)}"
+    text = f"{line} {word}\n\n{_result_block(result, _UNSEEN, clean)}"
     if not images:
         return Block(text)
-    beside = _result_block(result, (FilePart,))
+    beside = _result_block(result, (FilePart,), clean)
     return Block(text, images, f"{line} {word}\n\n{beside}".rstrip(), "  ")
 
 
-def _result_block(result: ToolResult, named: Iterable[type]) -> str:
+def _result_block(result: ToolResult, named: Iterable[type], clean: Callable[[str], str]) -> str:
     """The text of a result, with what of these is in it named; "" beside images alone."""
-    shown = _short(visible(result.text))
+    shown = _short(visible(clean(result.text)))
     for kind in named:
         one, more = _UNSEEN[kind]
         if count := sum(isinstance(part, kind) for part in _parts(result)):
@@ -566,12 +586,14 @@ def _name(text: str) -> str:
     return one_line(text).replace("`", "'")
 
 
-def _arguments(arguments: dict[str, Any]) -> str:
-    shown = ", ".join(f"{one_line(name)}={_value(value)}" for name, value in arguments.items())
+def _arguments(arguments: dict[str, Any], clean: Callable[[str], str]) -> str:
+    shown = ", ".join(f"{one_line(n)}={_value(value, clean)}" for n, value in arguments.items())
     return visible(shown).replace("`", "'")
 
 
-def _value(value: object) -> str:
+def _value(value: object, clean: Callable[[str], str]) -> str:
+    if isinstance(value, str):
+        value = clean(value)
     if isinstance(value, list):
         return f"[{len(value)} item{'' if len(value) == 1 else 's'}]"
     if isinstance(value, dict):

@@ -22,6 +22,7 @@ from sagents_nb.transcript import (
     latest_markdown,
     markdown,
     run_summary,
+    title_of,
     visible,
     with_folds,
 )
@@ -536,3 +537,19 @@ def test_what_a_model_or_a_tool_writes_becomes_no_image_beside_one_that_is(text:
     assert set(sources(with_images(said))) <= {"data:image/png;base64,iVBORw0KGgo="}
     page = Page(markdown2html(with_images(said)))
     assert {found for found in page.live if found.split(" ")[0] != "img"} == set()
+
+
+def test_a_transcript_is_cut_after_it_is_cleaned() -> None:
+    secret = "hush-Zq81-very-secret-0042"
+    call = sa.ToolCall("c", "echo", {"x": "w " * 20 + secret})
+    long = "y" * 1_990 + secret
+    messages = [
+        sa.Message.user(f"Echo {secret}"),
+        sa.Message.assistant("", [call]),
+        sa.Message.tool([sa.ToolResult("c", "echo", long + "z" * 5_000)]),
+        sa.Message.assistant(f"It is {secret}."),
+    ]
+    for told in (markdown, latest_markdown):
+        assert "hush" not in told(messages, lambda text: text.replace(secret, "[key]"))
+        assert "hush" in told(messages)
+    assert "hush" not in title_of(messages, lambda text: text.replace(secret, "[key]"))

@@ -7,6 +7,7 @@ page or Markdown of it has to see that it stays text.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -40,12 +41,14 @@ from ..messages import (
 )
 from ..models.demo import DemoModel
 from ..redaction import masked, secrets_of_names
-from ..state import Todo
+from ..state import TODOS, Todo
 from ..text import whole
-from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, usage_line, visible
+from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, title_of, usage_line, visible
 
 MOST_TEXT = 200_000
 """Bytes of a file, and characters of a result, that an export shows."""
+
+_MADE_UP = re.compile(r"notebook-\d+|session-[0-9a-f]{12}")  # ids that nobody chose
 
 Argument = tuple[str, str]  # a name and the value as text
 
@@ -176,12 +179,18 @@ def document_of(
     if usage is None:
         usage = sum((m.usage for m in messages if m.usage is not None), Usage())
     title = title or conversation.state.metadata.get("conversation_title")
+    if not title and _MADE_UP.fullmatch(conversation.session_id):
+        title = title_of(messages, clean)
     turns = _Turns(messages, conversation.events, clean)
     return Document(
         id=clean(conversation.session_id),
         title=clean(title) if isinstance(title, str) else "",
         models=clean(", ".join(dict.fromkeys(models))),
-        turns=tuple(turns.of(message) for message in messages if message.role != "tool"),
+        turns=tuple(
+            turn
+            for message in messages
+            if message.role != "tool" and ((turn := turns.of(message)).parts or not message.parts)
+        ),
         todos=tuple(
             msgspec.structs.replace(todo, content=clean(todo.content))
             for todo in conversation.state.todos
@@ -236,7 +245,10 @@ class _Turns:
     def _parts(self, message: Message) -> Iterator[Text | Thought | Note | Picture | Call]:
         for part in message.parts:
             if isinstance(part, ToolCall):
-                yield self._call(part)
+                call = self._call(part)
+                # As in the panel: the list itself is shown, and not each step that changed it.
+                if (call.name, call.status, call.decisions) != (TODOS, "completed", ()):
+                    yield call
             elif isinstance(part, ThinkingPart):
                 if part.text.strip():
                     yield Thought(self._clean(part.text))

@@ -7,7 +7,9 @@ import codecs
 import contextlib
 import ctypes
 import io
+import itertools
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -23,7 +25,9 @@ from ..messages import (
     figure_of,
     image_of,
 )
-from ..redaction import masked
+from ..redaction import LONGEST, SHORTEST, masked
+from ..runtime.thread import runtime
+from ..runtime.workers import workers
 from .interpolate import describe, without_secret_entries
 
 MOST_IMAGES = 4
@@ -34,18 +38,30 @@ _AT_ONCE = 65_536  # bytes that are read of them
 
 _MOST_DATA = 5_000_000  # characters of base64: Anthropic refuses more, and all else with it
 _INTERACTIVE = {"widget", "ipympl", "backend_nbagg", "nbagg", "notebook"}
-_WORD = 200  # characters at a cut that are left out too, so that no half of a secret stays
+_LONGEST_LINE = 200  # characters of a line that is told
+_NEWS_EVERY = 0.2  # seconds between the lines that are told while the code runs
+_LOOKED_AT = 2 * LONGEST  # characters of the end for that: a secret of several lines is found whole
 
 
 class Capture(io.TextIOBase):
     """The output of one call, in its order; a file that can be written to.
 
-    Of more than ``most`` characters the middle is left out. ``shell`` displays to the cell.
-    What then are the ``secrets`` is masked in both: a cell is saved in the notebook.
+    Of more than ``most`` characters the middle is left out: what stands beside it is kept as far as
+    a secret may reach, so that one is found before it is cut. ``shell`` displays to the cell.
+    What then are the ``secrets`` is masked in both: a cell is saved in the notebook. ``tell`` hears
+    meanwhile of the line that was printed last.
     """
 
-    def __init__(self, shell: Any, most: int, secrets: Callable[[], Iterable[str]] = tuple) -> None:
+    def __init__(
+        self,
+        shell: Any,
+        most: int,
+        secrets: Callable[[], Iterable[str]] = tuple,
+        tell: Callable[[str], Any] | None = None,
+    ) -> None:
         self._shell = shell
+        self._tell = tell
+        self._has_news = False
         self._show = shown_in_cell(shell)
         self._lock = threading.RLock()
         self._secrets = secrets
@@ -57,9 +73,10 @@ class Capture(io.TextIOBase):
         """Forget everything; what stands in the cell stays, the agent's panel among it."""
         self._head: list[str | ImagePart] = []
         self._tail: deque[str | ImagePart] = deque()
-        self._room = self._most - self._most // 2  # of the head
+        self._room = self._most + LONGEST  # of the head
         self._tail_size = 0
-        self._left_out = 0
+        self._written = 0
+        self._is_cut = False
         self._images = 0
 
     encoding = "utf-8"
@@ -71,6 +88,7 @@ class Capture(io.TextIOBase):
     def write(self, text: str) -> int:
         """Take text."""
         with self._lock:
+            self._written += len(text)
             kept, rest = text[: self._room], text[self._room :]
             if kept:
                 self._head.append(kept)
@@ -79,10 +97,37 @@ class Capture(io.TextIOBase):
                 self._tail.append(rest)
                 self._tail_size += len(rest)
                 self._trim()
+            if self._tell is not None and not self._has_news:
+                self._has_news = True
+                # Elsewhere than on the loop: to find secrets is to look into people's own objects.
+                runtime.post(
+                    runtime.loop.call_later, _NEWS_EVERY, workers.submit, self._tell_last_line
+                )
         return len(text)
 
+    def _tell_last_line(self) -> None:
+        with self._lock:
+            self._has_news = False
+            pieces, left = list[str](), _LOOKED_AT
+            for piece in itertools.chain(reversed(self._tail), reversed(self._head)):
+                if left <= 0:
+                    break
+                if isinstance(piece, str):
+                    pieces.append(piece[-_LOOKED_AT:])
+                    left -= len(piece)
+        # Of a line that is not whole yet a secret may follow.
+        whole = re.match(r"(?s).*[\r\n]", "".join(reversed(pieces)))
+        if self._tell is None or whole is None:
+            return
+        secrets = set(self._secrets())
+        # Of one with several lines the others may follow, too.
+        secrets |= {line for each in secrets for line in each.split("\n") if len(line) >= SHORTEST}
+        *before, last = masked(whole[0], secrets).rstrip().splitlines() or [""]
+        if last.strip() and (before or left > 0):  # and it begins within what was looked at
+            self._tell(last.strip()[:_LONGEST_LINE])
+
     def _trim(self) -> None:
-        while (over := self._tail_size - self._most // 2) > 0:
+        while (over := self._tail_size - self._most - LONGEST) > 0:
             first = self._tail.popleft()
             if isinstance(first, ImagePart):
                 self._head.append(first)
@@ -91,7 +136,7 @@ class Capture(io.TextIOBase):
                 self._tail.appendleft(first[over:])
             cut = min(over, len(first))
             self._tail_size -= cut
-            self._left_out += cut
+            self._is_cut = True
 
     def image(self, image: ImagePart) -> None:
         """Take an image; of those over the limits it is said that there were more."""
@@ -184,23 +229,62 @@ class Capture(io.TextIOBase):
 
     def content(self) -> str | list[ContentPart]:
         """All of it for the model; without images a text."""
-        pieces: list[str | ImagePart] = [*self._head]
-        if self._left_out:
-            before, after = _joined(self._head), _joined([*self._tail])
-            if before and isinstance(before[-1], str):
-                before[-1] = _without_last_word(before[-1])
-            if after and isinstance(after[0], str):
-                after[0] = _without_last_word(after[0][::-1])[::-1]
-            pieces = [*before, f"\n… {self._left_out:,} characters are left out here …\n", *after]
+        secrets, half = self._secrets(), self._most // 2
+        head, tail = (_Pieces(part, secrets) for part in (self._head, self._tail))
+        if not self._is_cut:
+            head, tail = (_Pieces([*self._head, *self._tail], secrets) for _ in range(2))
+        if self._written <= self._most:
+            pieces = head.pieces
         else:
-            pieces += self._tail
+            if self._is_cut:
+                head.drop_last(LONGEST)
+                tail.drop_first(LONGEST)
+            head.drop_last(head.size - (self._most - half))
+            tail.drop_first(tail.size - half)
+            if not self._is_cut:  # both have all of the images
+                begin = next((i for i, p in enumerate(tail.pieces) if isinstance(p, str) and p), 0)
+                head.pieces, tail.pieces = head.pieces[: begin + 1], tail.pieces[begin:]
+            left_out = max(1, self._written - head.size - tail.size)
+            note = f"\n… {left_out:,} characters are left out here …\n"
+            pieces = [*head.pieces, note, *tail.pieces]
         if self._images > MOST_IMAGES:
             pieces.append(f"\n[{self._images - MOST_IMAGES} more images are shown in the notebook]")
-        secrets = self._secrets()
-        parts = [masked(p, secrets) if isinstance(p, str) else p for p in _joined(pieces)]
+        parts = _joined(pieces)
         if len(parts) == 1 and isinstance(parts[0], str):
             return parts[0]
         return [TextPart(part) if isinstance(part, str) else part for part in parts] or ""
+
+
+class _Pieces:
+    """Texts without secrets, and the images between them, of which all stay."""
+
+    def __init__(self, pieces: Iterable[str | ImagePart], secrets: Iterable[str]) -> None:
+        secrets = tuple(secrets)
+        self.pieces: list[str | ImagePart] = [
+            masked(piece, secrets) if isinstance(piece, str) else piece
+            for piece in _joined([*pieces])
+        ]
+
+    @property
+    def size(self) -> int:
+        """Characters of the texts."""
+        return sum(len(piece) for piece in self.pieces if isinstance(piece, str))
+
+    def drop_last(self, count: int) -> None:
+        """Leave out so many characters at the end."""
+        self._drop(count, lambda text, cut: text[: len(text) - cut], -1)
+
+    def drop_first(self, count: int) -> None:
+        """Leave out so many characters at the beginning."""
+        self._drop(count, lambda text, cut: text[cut:], 1)
+
+    def _drop(self, count: int, shortened: Callable[[str, int], str], step: int) -> None:
+        for place in range(len(self.pieces))[::step]:
+            piece = self.pieces[place]
+            if isinstance(piece, str) and count > 0:
+                cut = min(len(piece), count)
+                self.pieces[place] = shortened(piece, cut)
+                count -= cut
 
 
 def shown_in_cell(shell: Any) -> Callable[..., None]:
@@ -242,12 +326,6 @@ def _joined(pieces: list[str | ImagePart]) -> list[str | ImagePart]:
         if piece is not None:
             joined.append(piece)
     return joined
-
-
-def _without_last_word(text: str) -> str:
-    end = text[-_WORD:]
-    spaces = [place for place, letter in enumerate(end) if letter.isspace()]
-    return text[: len(text) - len(end) + spaces[-1] + 1] if spaces else text
 
 
 def _image(data: dict[str, Any]) -> ImagePart | None:

@@ -27,7 +27,7 @@ from ..session.headless import decide, joined
 from ..transcript import markdown
 from .capture import close_shown
 from .outputs import Place, awaited, here, run_again, shown_in
-from .status_text import interrupt_text, kept_text, markdown_output, under_way_text
+from .status_text import cleaning, interrupt_text, kept_text, markdown_output, under_way_text
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
 # An idle loop does not notice the kernel's interrupt before something wakes it.
@@ -229,10 +229,11 @@ class CellOutput:
 
     def finish(self, session: Session, result: RunResult | None) -> None:
         """Show how it ended, as far as that is known, and what comes if its view has it go on."""
-        text = "*The run has no answer.*" if result is None else markdown(result.messages)
-        if result is not None:
+        if result is None:
+            self._tell(session, "*The run has no answer.*")
+        else:
             close_shown(result.messages)
-        self._tell(session, text)
+            self._tell_said(session, result.messages)
         self.follow(session, told=result is not None)
 
     def follow(self, session: Session, told: bool = False) -> None:
@@ -262,7 +263,7 @@ class CellOutput:
             elif isinstance(event, AgentEnd):
                 has_ended = True
                 if (session := panel.session) is not None and not (told and is_past):
-                    main_thread.submit(self._tell, session, markdown(said))
+                    main_thread.submit(self._tell_said, session, [*said])
 
         def leave() -> None:
             nonlocal is_over
@@ -278,6 +279,9 @@ class CellOutput:
                 leave()
 
         runtime.call(begin)  # where all of it is heard, so that nothing comes between
+
+    def _tell_said(self, session: Session, messages: list[Message]) -> None:
+        self._tell(session, markdown(messages, cleaning()))
 
     def _tell(self, session: Session, text: str) -> None:
         self.text = text

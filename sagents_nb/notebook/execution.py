@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from IPython.core.autocall import ExitAutocall
 
-from ..messages import SHOWN_IN_CELL
+from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
 from ..runtime.main_thread import AGAIN, insist, interrupt_main
 from ..tools import ToolOutput
@@ -107,17 +107,22 @@ class Stopped(ToolOutput):
 
 
 def run_code(
-    code: str, shell: Any, *, timeout: float = math.inf, max_output: int = 10_000
+    code: str,
+    shell: Any,
+    *,
+    timeout: float = math.inf,
+    max_output: int = 10_000,
+    tell: Callable[[str], Any] | None = None,
 ) -> ToolOutput:
     """Run code in that shell's namespace: what it puts out, then the value of a last expression.
 
     Magics work; shell commands and a top-level ``await`` do not. What it displays, figures of
     matplotlib too, is shown in the cell, and in the ``content`` as text and images; what looks
     like a secret is masked in both. The ``artifact`` is the value. ``timeout`` is in seconds,
-    ``max_output`` in characters. Whatever the code raises is in the content; of an interrupt
-    :class:`Stopped` tells.
+    ``max_output`` in characters. ``tell`` hears of the last line of what it prints, while it runs.
+    Whatever the code raises is in the content; of an interrupt :class:`Stopped` tells.
     """
-    capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns))
+    capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns), tell)
     run = _Run(code, shell, capture)
     kind: type[ToolOutput] = ToolOutput
     value = None
@@ -139,7 +144,7 @@ def run_code(
         content or "It ran and printed nothing.",
         artifact=value,
         is_error=run.failed,
-        metadata={SHOWN_IN_CELL: True},
+        metadata={SHOWN_IN_CELL: True} | ({NOT_RUN: "cancelled"} if kind is Stopped else {}),
     )
 
 

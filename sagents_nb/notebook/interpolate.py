@@ -101,9 +101,12 @@ def _followed(value: Any, attributes: Iterable[str]) -> tuple[Any, str]:
     come to all that there is.
     """
     for attribute in attributes:
-        if attribute.startswith("__") or not hasattr(value, attribute):
+        if attribute.startswith("__"):
             return value, attribute
-        value = getattr(value, attribute)
+        try:
+            value = getattr(value, attribute)
+        except Exception:  # of somebody's own, which may raise anything
+            return value, attribute
     return value, ""
 
 

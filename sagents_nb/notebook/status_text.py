@@ -6,14 +6,14 @@ made here: without the secrets of the notebook's variables, and with nothing in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 from IPython import get_ipython
 
 from ..frames.columns import MEASURED, pandas_module
 from ..interrupts import Interrupt
-from ..messages import Message
 from ..middleware.conversation_title import TITLE
 from ..models.demo import DemoModel
 from ..panel.publisher import without_tool
@@ -26,6 +26,7 @@ from ..transcript import (
     folded,
     inert,
     one_line,
+    title_of,
     usage_line,
     visible,
     with_folds,
@@ -33,8 +34,6 @@ from ..transcript import (
 from .capture import masked_data
 
 MimeBundle = tuple[dict[str, Any], dict[str, Any]]  # data and metadata, by MIME type
-
-_LONGEST = 60  # characters of a title
 
 TODO_MARKS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]", "cancelled": "[-]"}
 
@@ -80,16 +79,18 @@ def list_text(current: Session | None, store: Any, whole: bool = False) -> str:
     shown = every if whole else every[:_LISTED]
     kept = {c.id: c for c in shown}
     opened = set() if store is None else store.open_conversations()
-    lines = {}
+    lines, clean = {}, cleaning()
     for id, session in live.items():
         title = getattr(kept.get(id), "title", None) or session.state.get_metadata(TITLE)
-        lines[id] = status_line(session), title or title_of(session.messages)
+        lines[id] = status_line(session), title or title_of(session.messages, clean)
     for id, conversation in kept.items():
         if id not in lines:
             when = conversation.updated_at.astimezone()  # the clock on the reader's wall
-            title = conversation.title or title_of(store.history(id).state.messages)
-            state = "open elsewhere" if id in opened else "kept"
-            lines[id] = f"{state}, last used {when:%Y-%m-%d %H:%M}", title
+            state = store.history(id).state
+            title = conversation.title or title_of(state.messages, clean)
+            where = "open elsewhere" if id in opened else "kept"
+            waits = ", waits for an answer" if state.interrupt is not None else ""
+            lines[id] = f"{where}{waits}, last used {when:%Y-%m-%d %H:%M}", title
     if not lines:
         return "There is no conversation."
     marked = current.id if current is not None else None
@@ -105,17 +106,6 @@ def list_text(current: Session | None, store: Any, whole: bool = False) -> str:
 _LISTED = 50
 """Kept conversations that are listed if not all are asked for."""
 _EVERY = 1_000_000
-
-
-def title_of(messages: Iterable[Message]) -> str:
-    """What a conversation without a title is called: its first question, shortened.
-
-    Of a prompt that is its first paragraph: what {variables} stand for comes after it.
-    """
-    texts = (m.shown.text.strip().partition("\n\n")[0] for m in messages if m.role == "user")
-    asked = map(one_line, texts)
-    first = next(filter(None, asked), "")
-    return first if len(first) <= _LONGEST else f"{first[: _LONGEST - 1].rstrip()}…"
 
 
 def interrupt_text(session: Session, beside_panel: bool = False) -> str:
@@ -248,6 +238,11 @@ def frame_html(frame: Any) -> str | None:
         return cast(str | None, frame._repr_html_())
     with pandas_module().option_context("display.html.use_mathjax", False):
         return cast(str | None, frame._repr_html_())
+
+
+def cleaning() -> Callable[[str], str]:
+    """What takes the secrets out of texts that are about to be cut: those that there are now."""
+    return partial(masked, secrets=_secrets())
 
 
 def _without_keys(text: str) -> str:

@@ -255,7 +255,13 @@ class NotebookTools(Middleware):
             Plots and what display() shows are seen by you and by the person. Magics such as
             %timeit work, shell commands and await do not.
             """
-            output = run_code(code, self.shell, timeout=self.timeout, max_output=self.max_output)
+            output = run_code(
+                code,
+                self.shell,
+                timeout=self.timeout,
+                max_output=self.max_output,
+                tell=ctx.progress,
+            )
             if isinstance(output, Stopped):  # a person stopped the kernel, so the whole run
                 ctx.run.cancelled.set()
             return output
@@ -292,10 +298,11 @@ class NotebookTools(Middleware):
             axes.scatter(drawn[x], drawn[column], s=12, label=column)
         if kind == "scatter":
             axes.set_xlabel(str(x))
-            axes.legend()
         else:
             chosen = drawn if columns is None else drawn[[*columns, *([x] if x else ())]]
             chosen.plot(kind=kind, x=x, ax=axes) if x else chosen.plot(kind=kind, ax=axes)
+        if axes.get_legend_handles_labels()[0]:  # beside what is drawn, not over it
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
         image = image_of(figure)
         assert image is not None
         text = f"A {kind} plot of {name}"

@@ -37,7 +37,7 @@ from .cells import unattended
 from .control import Control
 from .conversations import conversations_of
 from .outputs import Place, here, note, page
-from .status_text import MimeBundle, folded_output, markdown_output, under_way_text
+from .status_text import MimeBundle, cleaning, folded_output, markdown_output, under_way_text
 
 _bundle_sent = False
 
@@ -190,7 +190,7 @@ class Panel(anywidget.AnyWidget):
         if (static := static_bundle(repr(self), messages)) is not None:
             return static
         note_shown(self, here())
-        return self._beside(latest_markdown(messages))
+        return self._beside(latest_markdown(messages, cleaning()))
 
 
 def _fork(session: Session, before: int | None) -> tuple[Session, str]:
@@ -413,7 +413,7 @@ def bundle_beside(panel: Panel, transcript: str) -> MimeBundle:
 
 def live_bundle(session: Session) -> MimeBundle:
     """The panel of the session, beside the conversation as Markdown."""
-    return bundle_beside(panel_of(session), latest_markdown(session.messages))
+    return bundle_beside(panel_of(session), latest_markdown(session.messages, cleaning()))
 
 
 def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
@@ -423,9 +423,9 @@ def static_bundle(name: str, messages: Sequence[Message]) -> MimeBundle | None:
     """
     if not unattended(get_ipython()):
         return None
-    return folded_output(name, latest_markdown(messages))
+    return folded_output(name, latest_markdown(messages, cleaning()))
 
 
 def frozen_bundle(session: Session) -> MimeBundle:
     """The conversation as Markdown, in the place of its panel."""
-    return markdown_output(markdown(session.messages) or "*Nothing was said.*")
+    return markdown_output(markdown(session.messages, cleaning()) or "*Nothing was said.*")

@@ -384,10 +384,9 @@ def test_what_names_in_a_message_stood_for_is_folded_below_what_was_typed(format
     session.send(message_of("Plot {df}, {{please}}.", {"df": frame})).result()
     text = getattr(session, format)()
     if format == "to_notebook":
-        (asked, *_) = (
-            cell.source for cell in nbformat.reads(text, 4).cells if "Plot" in cell.source
+        (text,) = (
+            cell.source for cell in nbformat.reads(text, 4).cells if "with df" in cell.source
         )
-        text = asked
     typed, summary = "Plot {df}, {{please}}.", "<summary>with df: 2 rows × 1 column</summary>"
     assert text.index(typed) < text.index(summary) < unescape(text).index("- a: int64")
     assert "<b>" not in text
@@ -409,3 +408,37 @@ def test_formulas_in_names_and_summaries_have_no_style(made: Callable[[str], str
 def test_only_addresses_of_the_web_become_links_in_plain_text() -> None:
     assert "ftp://" not in plain("ftp://x FTP://x".lower())
     assert plain("http://x") == "http://x"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_list_of_to_dos_is_shown_and_not_each_change_of_it(format: str) -> None:
+    def todos(id: str, status: str) -> sa.ToolCall:
+        items = [{"content": "Weigh the boxes", "status": status}]
+        return sa.ToolCall(id, "write_todos", {"merge": False, "todos": items})
+
+    refused = sa.ToolCall("t3", "write_todos", {"todos": "all"})
+    turns = [todos("t1", "pending"), ["I begin.", todos("t2", "in_progress")], refused, "Done."]
+    with sa.Session(sa.Agent(sa.ScriptedModel(turns))) as session:
+        session.send("Weigh them").result()
+        text = shown(session, format)
+    assert text.count("write_todos") == 1  # what was refused
+    assert text.count("Weigh the boxes") == 1
+    assert "I begin." in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_conversation_without_a_title_is_called_by_its_first_question(format: str) -> None:
+    with sa.Session(sa.Agent(sa.ScriptedModel(["3.", "4."])), id="notebook-1") as session:
+        for question in ("How many boxes\n\nare there?", "And lids?"):
+            session.send(question).result()
+        text = getattr(session, format)()
+    title = {"to_markdown": "# How many boxes\n", "to_html": "<title>How many boxes</title>"}
+    assert title.get(format, "# How many boxes") in text
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_title_is_cut_after_secrets_are_taken_out_of_it(format: str) -> None:
+    model = sa.ScriptedModel(["Yes."])
+    with sa.Session(sa.Agent(model, tool_context={"db": "hush-Zq81-very-secret-0042"})) as session:
+        session.send("w " * 18 + "hush-Zq81-very-secret-0042 is it").result()
+        assert "hush" not in getattr(session, format)()

@@ -244,6 +244,85 @@ def test_code_that_takes_no_notice_is_told_again_until_it_ends(
     assert said(shell, "6 * 7", timeout=PATIENCE) == "42"
 
 
+def told_while(shell: InteractiveShell, code: str) -> list[str]:
+    """What is told of the code's output until the code ends, which it does once ``end`` is set."""
+    told: list[str] = []
+    shell.user_ns["end"] = end = threading.Event()
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if line == "last":
+            end.set()
+
+    assert not run_code(f"{code}\nassert end.wait({PATIENCE})", shell, tell=tell).is_error
+    return told
+
+
+def test_the_last_line_that_was_printed_is_told_while_the_code_goes_on(
+    shell: InteractiveShell,
+) -> None:
+    assert told_while(shell, "print('first')\nprint('last')")[-1] == "last"
+    assert told_while(shell, "print('first\\nlast\\n\\n')") == ["last"]
+    assert told_while(shell, "print('10 %\\rlast', end='\\r')") == ["last"]
+    # Of a line that is not whole yet a secret may follow.
+    assert told_while(shell, "print('last')\nprint('sk-', end='')") == ["last"]
+
+
+KEY_OF_LINES = "\n".join(f"K{number:03}" + "zxcvbnmasdfghjkl" * 3 for number in range(30))
+
+
+def test_of_a_secret_of_several_lines_none_is_told_though_it_is_printed_line_by_line(
+    shell: InteractiveShell,
+) -> None:
+    shell.user_ns |= {"private_key": KEY_OF_LINES, "once": threading.Event()}
+    told = told_while(
+        shell,
+        "import time\n"
+        "for line in private_key.splitlines()[:3]:\n    print(line)\n    time.sleep(0.3)\n"
+        "print('last')",
+    )
+    assert "zxcv" not in " ".join(told)
+
+
+def test_of_a_line_that_is_longer_than_what_is_looked_at_nothing_is_told(
+    shell: InteractiveShell,
+) -> None:
+    shell.user_ns["api_key"] = "hush-Zq81-very-secret-0042"
+    code = "import time\nprint((api_key + ' ') * 3000)\ntime.sleep(0.5)\nprint('last')"
+    told: list[str] = []
+    run_code(code, shell, tell=told.append, max_output=100_000)
+    assert "secret" not in " ".join(told)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print('x ' * 3000); print(private_key); print('y\\n' * 2000)",
+        "print('x ' * 2485); print(private_key); print('y\\n' * 5000)",
+        "print('x ' * 40_000); print(private_key); print('y\\n' * 40_000)",
+        "print('x ' * 40_000); print(private_key * 20); print('y\\n' * 2450)",
+        "print(private_key * 60)",
+        "for line in range(20): print('x' * 243); print(private_key)",
+    ],
+)
+@pytest.mark.parametrize("name", ["private_key", "text"])
+def test_a_secret_at_a_cut_is_found_before_it_is_cut(
+    shell: InteractiveShell, code: str, name: str
+) -> None:
+    pem = f"-----BEGIN PRIVATE KEY-----\n{KEY_OF_LINES}\n-----END PRIVATE KEY-----\n"
+    shell.user_ns[name] = KEY_OF_LINES if name == "private_key" else pem
+    content = run_code(code.replace("private_key", name), shell).content
+    assert "zxcv" not in str(content)
+    assert len(str(content)) <= 10_100
+
+
+def test_what_is_told_of_a_line_has_no_secret_and_is_short(shell: InteractiveShell) -> None:
+    shell.user_ns["api_key"] = "first of the key\nlast of the key"
+    told = told_while(shell, "print('x' * 1000)\nprint(api_key)\nprint('last')")
+    assert "of the key" not in " ".join(told)
+    assert max(map(len, told)) <= 200
+
+
 def test_an_interrupt_stops_the_code_and_says_so(shell: InteractiveShell) -> None:
     code = (
         "print('so far')\nimport signal, time\nsignal.raise_signal(signal.SIGINT)\ntime.sleep(3600)"

@@ -233,5 +233,6 @@ def test_an_interrupt_ends_the_run_and_the_result_says_so(shell: InteractiveShel
     assert session.send("go").result().status == "cancelled"
     (result,) = [r for m in session.messages for r in m.tool_results]
     assert result.is_error
+    assert result.status == "cancelled"
     assert result.text == "so far\nA person stopped this code."
     assert agent.model.requests[1:] == []  # type: ignore[attr-defined]
