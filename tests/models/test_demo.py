@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from sagents_nb.agent import Agent
-from sagents_nb.errors import MaxRunsExceeded
+from sagents_nb.errors import ModelError
 from sagents_nb.interrupts import Approve, Reject
 from sagents_nb.loop.open_calls import lost_result
 from sagents_nb.messages import (
@@ -31,6 +31,8 @@ from sagents_nb.models.base import ModelRequest
 from sagents_nb.models.demo import DemoModel
 from sagents_nb.models.demo.model import LOST
 from sagents_nb.notebook import NotebookTools
+from sagents_nb.session import Session
+from sagents_nb.state import State
 from sagents_nb.tools import Tool, tool
 
 PENGUINS = [
@@ -748,7 +750,7 @@ def test_the_description_of_a_frame_after_the_prompt_is_no_step_of_the_plan() ->
 
 @pytest.mark.parametrize("wanted", [str, list[str]])
 def test_what_it_cannot_answer_as_a_type_is_an_error_and_no_invented_value(wanted: type) -> None:
-    with pytest.raises(MaxRunsExceeded, match="calls, last: it gave text alone"):
+    with pytest.raises(ModelError, match="gives no values of a type; choose a model that does"):
         Agent(DemoModel()).extract("Which cities are in: Paris has 2 million people.", wanted)
 
 
@@ -959,3 +961,55 @@ def test_each_verb_that_only_a_tool_knows_is_a_step(
 ) -> None:
     messages = converse([prompt], [wrap, pack], lambda call: ToolResult(call.id, call.name, "ok"))
     assert calls_of(messages) == calls
+
+
+FAILED = Message(role="assistant", parts=(), stop_reason="error", error="There is no key.")
+
+
+@pytest.mark.parametrize(
+    ("newest", "answers"),
+    [
+        ("Calculate 2 + 3.", False),
+        ("Try again.", True),
+        ("please go on", True),
+        ("Go on a trip and calculate 2 + 3.", False),
+    ],
+)
+def test_what_failed_before_is_answered_only_if_somebody_asks_for_it_again(
+    newest: str, answers: bool
+) -> None:
+    def calculate(expression: str) -> str:
+        """Calculate an arithmetic expression."""
+        return f"{expression} is known"
+
+    messages = [Message.user("Calculate 6 * 7."), FAILED]
+    agent = Agent(DemoModel(), tools=[calculate])
+    result = agent.run(newest, State(messages=messages))
+    called = [call for m in result.state.messages for call in m.tool_calls]
+    asked = [call.arguments["expression"] for call in called if call.name == "calculate"]
+    assert any("6 * 7" in expression for expression in asked) is answers
+
+
+def test_a_call_that_was_stopped_is_made_again_where_somebody_has_it_go_on() -> None:
+    def calculate(expression: str) -> str:
+        """Calculate an arithmetic expression."""
+        return f"{expression} is 42"
+
+    stopped = ToolResult(
+        "call_1_1", "calculate", "Cancelled.", True, False, {"not_run": "cancelled"}
+    )
+    messages = [
+        Message.user("Calculate 6 * 7."),
+        Message.assistant("", [ToolCall("call_1_1", "calculate", {"expression": "6 * 7"})]),
+        Message.tool([stopped]),
+    ]
+    agent = Agent(DemoModel(), tools=[calculate])
+    with Session(agent, state=State(messages=messages)) as session:
+        result = session.retry().result()
+    assert [call.arguments for m in result.messages for call in m.tool_calls] == [
+        {"expression": "6 * 7"}
+    ]
+    assert "42" in result.text
+    with Session(agent, state=State(messages=messages)) as session:
+        result = session.send("Hello").result()
+    assert [call for m in result.messages for call in m.tool_calls] == []

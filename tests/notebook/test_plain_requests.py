@@ -38,3 +38,36 @@ def test_a_half_is_rounded_up_as_it_is_written() -> None:
     assert "10.3" in text
     text = ask("How many different g are there in {t} with x over 9?", frames=FRAMES).text
     assert text == "`g` with `x` over 9 has 2 different values. Each has at least one such row."
+
+
+@pytest.mark.parametrize(
+    ("turns", "shown"),
+    [
+        (["Which g has the highest average x in {t}?", "plot that"], "bar chart: average x by g"),
+        (["average x by g in {t}", "plot it as bars"], "bar chart: average x by g"),
+        (["plot mean x by g in {t}", "now as a pie"], "pie plot: average x by g"),
+        (
+            ["how many rows per g in {t}", "show that as a bar chart"],
+            "bar chart: number of rows by",
+        ),
+        (["average x in {t}", "plot it by g"], "bar chart: average x by g"),
+    ],
+)
+def test_what_was_told_is_drawn(turns: list[str], shown: str) -> None:
+    chart, title = shown.split(": ")
+    answer = ask(*turns, frames=FRAMES)
+    assert f"The {chart} shows: {title}" in answer.text
+    assert "plt" in answer.approved[-1]
+
+
+def test_what_is_no_groups_is_not_drawn_as_something_else() -> None:
+    answer = ask("What is the average x in {t}?", "plot that", frames=FRAMES)
+    assert "I draw what groups come to" in answer.text
+    assert answer.approved == []
+
+
+def test_a_file_is_replaced_where_that_is_said_and_told() -> None:
+    first = "Write to /notes/a.md with the text: hello you"
+    answer = ask(first, "Overwrite /notes/a.md with 'bye'", frames=FRAMES)
+    assert answer.files == {"/notes/a.md": "bye"}
+    assert answer.text == "I replaced /notes/a.md."

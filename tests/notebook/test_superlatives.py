@@ -160,3 +160,29 @@ def test_a_number_of_each_row_is_its_name() -> None:
 def test_of_groups_with_the_oldest_patients_the_average_is_told() -> None:
     text = ask("Which arm has the oldest patients in {trial}?", frames=FRAMES).text
     assert text.startswith(f"The oldest `arm` is {TRIAL.groupby('arm').age.mean().idxmax()}, by")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which are the warmest 7 samples in {lakes}?",
+        "top 7 warmest samples in {lakes}",
+        "the warmest seven samples of {lakes}",
+    ],
+)
+def test_the_number_may_stand_behind_the_superlative_or_top_before_it(question: str) -> None:
+    text = ask(question, frames=FRAMES).text
+    shown = [line.strip("|").split("|") for line in text.splitlines() if "| 20" in line]
+    dates = [next(cell.strip() for cell in row if cell.strip().startswith("20")) for row in shown]
+    assert dates == LAKES.nlargest(7, "temp_C").date.to_list()
+
+
+def test_people_over_a_number_without_a_unit_are_of_that_age() -> None:
+    for question in (
+        "Median weight_kg of women over 50 in {trial}",
+        "What is the median weight_kg of females over 50 years in {trial}?",
+    ):
+        right = WOMEN[WOMEN.age > 50].weight_kg.median()
+        assert f"`age` over 50 is {right:.3g}" in ask(question, frames=FRAMES).text
+    heavy = ask("How many women over 60 kg are in {trial}?", frames=FRAMES).text
+    assert heavy.startswith(f"{len(WOMEN[WOMEN.weight_kg > 60])} of 120 rows")

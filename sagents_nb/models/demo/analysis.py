@@ -28,6 +28,7 @@ from .frames import (
     words_of,
 )
 from .history import Fact, Talk, as_asked, listed, of_edited, rejection
+from .plots import change_of_drawn, chart_of_that, drawn
 from .queries import SHOWN, Query, code, evaluate, result
 from .questions import names_frame, read, statistic_of
 from .replies import growth_of_years, head, overview, plotted, reply, shape
@@ -380,9 +381,14 @@ class Analysis:
         return self._read[key]
 
     def _query(self, step: str, frame: Frame, before: Sequence[str]) -> Query | str:
+        if before and (change := change_of_drawn(step)) and not names_frame(step, frame.name):
+            return drawn(self._query(change, frame, before), "", frame)
         found = read(step, frame)
-        vague = isinstance(found, str) or (
-            found.kind in ("values", "summary") and not _ASKS_ALL & set(words(step))
+        chart = chart_of_that(step)
+        vague = (
+            chart is not None
+            or isinstance(found, str)
+            or (found.kind in ("values", "summary") and not _ASKS_ALL & set(words(step)))
         )
         if not before or not (vague or _LEANS.match(step)) or len(words(step)) > 8:
             return found
@@ -396,6 +402,8 @@ class Analysis:
         for part in reversed(self.steps(clauses(text))):
             if not PATH.search(part):
                 earlier = self._query(part, frame, before[1:])
+                if chart is not None:
+                    return drawn(earlier, chart, frame)
                 return followed(earlier, step, frame, found)
         return self._query(step, frame, before[1:])
 

@@ -34,7 +34,7 @@ from .data_words import (
 )
 from .frames import Column
 from .queries import Condition, Key, Order, Period, Query, Statistic
-from .reading import Reading, Token, fit_of, parts_of
+from .reading import Reading, Token, fit_of, is_of_quantity, parts_of
 from .words import adjective, word_set
 
 
@@ -337,7 +337,7 @@ class Asked:
 
 
 def _is_superlative(word: str) -> bool:
-    return word in UP | DOWN or (word.endswith("est") and adjective(word) is not None)
+    return word in UP | DOWN or is_of_quantity(word)
 
 
 def order_of(descending: bool) -> Order:

@@ -369,7 +369,8 @@ class Chooser:
     def _elsewhere(self, offer: Offer, last: Fact, path: str) -> Call | None:
         """A refused file again: over our own that its step names, and beside any other."""
         ours = [f for f in self.talk.earlier if f.status == "ok" and path_of(f.arguments) == path]
-        if ours and PATH.search(last.step) and all(f.name == last.name for f in ours):
+        own = ours and PATH.search(last.step) and all(f.name == last.name for f in ours)
+        if own or re.match(r"\W*(?:\w+\W+){0,2}overwrite\b", last.step, re.IGNORECASE):
             changed = overwriting(offer, last.arguments)
         else:
             before, dot, ending = path.rpartition(".")

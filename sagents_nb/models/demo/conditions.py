@@ -15,6 +15,10 @@ from .reading import Reading
 from .words import adjective, word_set
 
 _NUMBER = re.compile(r"\d+(\.\d*)?")  # no date, and no "9am"
+_PEOPLE = word_set(
+    "women men woman man girls boys females males female male patients people persons passengers "
+    "adults smokers employees customers students participants members players"
+)
 _BEFORE_VALUE = word_set(
     "a an the in from of to with is are was were be those that who which have has any by at on for "
     "and or nor come came live lives belong"
@@ -144,6 +148,9 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
             return _nearest(reading, named, index)
     if measured := _of_unit(reading, start, index):
         return measured
+    people = reading.named_like("age") if _ends_there(reading, index) else ()
+    if people and reading.word(start - 1) in _PEOPLE:  # "the weight of women over 50"
+        return people[0]
     near = [*range(start - 1, -1, -1), *range(index + 1, len(reading.tokens))]
     for i in near:
         token = reading.tokens[i]
@@ -152,7 +159,6 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
             token.role = "condition"
             return name
     meant = reading.meant_by_verb()
-    people = reading.named_like("age") if _ends_there(reading, index) else ()
     return next(iter(meant or people), None)
 
 

@@ -24,7 +24,7 @@ _INTO = re.compile(
     re.IGNORECASE,
 )
 _VERB = re.compile(
-    r"^(?:please\s+)?(?:write|save|store|create|record|export|put|make|note|update|refresh|"
+    r"^(?:please\s+)?(?:write|overwrite|save|store|create|record|export|put|make|note|update|refresh|"
     r"rewrite|extend|redo|add|document|report)\b(?:\s+(?:me|us|down|up))?\s*",
     re.IGNORECASE,
 )

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ... import kinds
+from ...errors import ModelError
 from ...messages import (
     Delta,
     ImagePart,
@@ -28,6 +29,7 @@ from ...messages import (
     Usage,
 )
 from ...serialization import to_data
+from ...state import TODOS
 from ...text import logger_of, whole_data
 from ...transcript import fenced, one_line, spanned
 from ..base import ChatModel, ModelRequest
@@ -49,7 +51,6 @@ from .documents import (
     wanted_of,
 )
 from .history import (
-    TODOS,
     Done,
     Fact,
     Talk,
@@ -92,8 +93,8 @@ _LONG = 600  # characters of a result that are shown
 LOST = "I do not understand what is asked here: please say it in other words"
 # What an answer says beside what was found: what was done, refused or failed.
 _NO_FINDING = re.compile(
-    r"I wrote |I cannot |I am |I do not |Offline, |Hello|You are welcome|I stopped|You rejected |"
-    r"There is no plot|What I have are |`\w+` (?:failed:|was not run)"
+    r"I wrote |I replaced |I cannot |I am |I do not |Offline, |Hello|You are welcome|I stopped|"
+    r"You rejected |There is no plot|What I have are |`\w+` (?:failed:|was not run)"
 )
 _LOG = logger_of(__name__)
 _IMAGE_TOKENS = 1_000  # as where the length of a history is estimated
@@ -130,7 +131,12 @@ class DemoModel(ChatModel):
         self.delay = delay
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta | str | Message]:
-        """Stream the next turn."""
+        """Stream the next turn; raises ModelError where an answer of some type is wanted again."""
+        if request.messages and request.messages[-1].metadata.get("reminder"):
+            raise ModelError(
+                "The demo model answers in text and gives no values of a type; choose a model that "
+                "does, such as Agent('anthropic:NAME', output_type=…)."
+            )
         try:
             turn = decide(request)
         except Exception:  # a fault of the rules must not end the conversation
@@ -481,7 +487,14 @@ class Plan:
         if self.analysis.available and not sources:
             answer = [p for p in self.talk.answered.split("\n\n") if not _NO_FINDING.match(p)]
             found = "\n\n".join(["# Report", *answer]) + "\n"
-            return found if answer else Unwritten("I have found nothing yet that it could hold")
+            if answer:
+                return found
+            lately = any(not _NO_FINDING.match(p) for t in self.talk.told for p in t.split("\n\n"))
+            return Unwritten(
+                "my last answer has nothing that it could hold; name what it is to hold"
+                if lately
+                else "I have found nothing yet that it could hold"
+            )
         if not any(fact.status == "ok" for fact in facts):
             return Unwritten("I have found nothing that it could hold")
         title = next(iter(self.questions), "") or heading(facts[0])
@@ -618,7 +631,8 @@ def _outcome(fact: Fact, plan: Plan) -> str:
     path = path_of(fact.arguments)
     if "write" in does and path:
         title = _heading(fact)
-        return f"I wrote {path}{f' (“{as_asked(title)}”)' if title else ''}."
+        did = "replaced" if any(v is True for v in fact.arguments.values()) else "wrote"
+        return f"I {did} {path}{f' (“{as_asked(title)}”)' if title else ''}."
     if fact.edited:
         return of_edited(fact)
     if "list" in does:

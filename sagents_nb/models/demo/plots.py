@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from .asked import Asked
 from .data_words import CHARTS
+from .frames import Frame
 from .queries import Key, Query, Statistic
 
 _PANELS = 12  # histograms beside each other
+_DRAWS_THAT = re.compile(
+    r"(?:(?:please|now|and|then|can you|could you)\W+)*"
+    r"(?:(?:plot|draw|chart|graph|visuali[sz]e|show|make|turn)\W+(?:me\W+)?"
+    r"(?P<that>that|it|this|them|these|those)\b\W*)?"
+    r"(?:(?:as|into|in|with)\W+(?:an?\W+)?(?P<chart>\w+)(?:\W+(?:chart|plot|graph|diagram))?\W*)?"
+    r"(?:(?:please|now|too|instead)\W*)*",
+    re.IGNORECASE,
+)
 
 
 def plot_of(asked: Asked) -> Query | str:
@@ -63,6 +75,64 @@ def plot_of(asked: Asked) -> Query | str:
         numbers, statistic = (asked.counted,), "nunique"
     chart = "" if chart == "line" else chart or ("" if by[0].column == when else "bar")
     return Query("plot", numbers, statistic, by, where, chart=chart)
+
+
+_DRAWS_BY = re.compile(
+    r"(?:(?:please|now|and|then)\W+)*(?:plot|draw|chart|graph|visuali[sz]e)\W+"
+    r"(?:that|it|this|them|these|those)\W+(?P<change>(?:by|per|for|over|of|in)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def change_of_drawn(step: str) -> str:
+    """How what is to be drawn differs from what was asked before, "" where it does not say so.
+
+    >>> change_of_drawn("plot that by month")
+    'by month'
+    """
+    match = _DRAWS_BY.fullmatch(step.strip())
+    return match["change"] if match else ""
+
+
+def chart_of_that(step: str) -> str | None:
+    """The chart that what was asked before is to be drawn as, "" for any; None if none is asked.
+
+    >>> chart_of_that("plot that"), chart_of_that("now as a pie"), chart_of_that("plot the age")
+    ('', 'pie', None)
+    """
+    match = _DRAWS_THAT.fullmatch(step.strip())
+    if match is None:
+        return None
+    if match["chart"]:
+        said = match["chart"].lower()
+        named = next((chart for chart, words in CHARTS.items() if said in words), None)
+        return named if named or said not in ("chart", "plot", "graph", "diagram") else ""
+    draws = match["that"] and not re.match(r"(?:\w+\W+)*?(?:show|make|turn)\b", step, re.IGNORECASE)
+    return "" if draws else None
+
+
+def drawn(query: Query | str, chart: str, frame: Frame) -> Query | str:
+    """What a query before has told, as a plot."""
+    if isinstance(query, str):
+        return "I cannot tell what is to be drawn"
+    if query.kind == "plot":
+        made = replace(query, chart="" if chart == "line" else chart or query.chart)
+    elif query.kind == "aggregate" and query.by and chart in ("", "bar", "line", "pie"):
+        dated = query.by[0].period or frame.column(query.by[0].column).dated
+        plain = "" if dated or chart == "line" else "bar"
+        made = Query(
+            "plot",
+            query.measures,
+            query.statistic,
+            query.by[:2],
+            query.where,
+            chart=plain if chart in ("", "line") else chart,
+        )
+    else:
+        return "I draw what groups come to, and that is none"
+    if made.chart == "pie" and (len(made.by) != 1 or len(made.measures) > 1):
+        return "I draw the pieces of one column in a pie"
+    return made
 
 
 def _why_no_histograms(asked: Asked, by: Sequence[Key]) -> str:

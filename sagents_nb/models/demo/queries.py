@@ -638,6 +638,9 @@ class _Code:
         return "\n".join([*self.imports, f"print({line})"])
 
 
+_LEGEND = ".legend(loc='upper left', bbox_to_anchor=(1, 1))"  # beside the lines, not over them
+
+
 def _plot(query: Query, frame: Frame) -> str:
     pieces = _Code(query, frame)
     rows, first = pieces.rows(), query.measures[0] if query.measures else ""
@@ -668,18 +671,21 @@ def _plot(query: Query, frame: Frame) -> str:
         x, group = (key.column for key in query.by)
         how = "" if query.statistic == "mean" else f", aggfunc={query.statistic!r}"
         pivot = f".pivot_table(index={x!r}, columns={group!r}, values={first!r}{how})"
-        steps = [rows, pivot, f".plot({kind}ylabel={first!r}, {options})"]
+        steps = [rows, pivot, f".plot({kind}ylabel={first!r}, {options})", _LEGEND]
     elif len(query.by) == 2:
-        steps = [rows, *pieces.grouped(), ".unstack()", f".plot({kind}ylabel={first!r}, {options})"]
+        drawn = f".plot({kind}ylabel={first!r}, {options})"
+        steps = [rows, *pieces.grouped(), ".unstack()", drawn, _LEGEND]
     elif query.by and query.statistic == "mean" and _unique(query.by[0], frame):
         x = query.by[0].column
         dated = frame.column(x).dated
         index = pieces.dates(x) if dated and not frame.column(x).is_time else repr(x)
         steps = [rows, f".set_index({index})", f"[{pieces.measures()}]"]
         steps += [".sort_index()" if dated else "", f".plot({kind}{options})"]
+        steps += [_LEGEND] if query.measures[1:] else []
     else:
         ylabel = repr(first or "count")
         steps = [rows, *pieces.grouped(), f".plot({kind}ylabel={ylabel}, {options})"]
+        steps += [_LEGEND] if query.measures[1:] else []
     steps = [step for step in steps if step]
     chain = "".join(steps)
     if len(chain) > 80:

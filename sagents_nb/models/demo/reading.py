@@ -134,7 +134,7 @@ class Reading:
 
     def __init__(self, question: str, frame: Frame) -> None:
         self.frame = frame
-        self.tokens = [_token(text) for text in _splitter(frame).findall(question)]
+        self.tokens = _numbered([_token(text) for text in _splitter(frame).findall(question)])
         self.words = [token.word for token in self.tokens]
         self.conditions: list[Condition] = []
         self.reason = ""
@@ -538,6 +538,25 @@ def _splitter(frame: Frame) -> re.Pattern[str]:
         return _TOKEN
     either = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{either})(?!\w)|{_TOKEN.pattern}")
+
+
+def _numbered(tokens: list[Token]) -> list[Token]:
+    """With "the warmest 10" and "top 10 warmest" as "10 warmest"."""
+    words = [token.word for token in tokens]
+    for index in range(len(words) - 1):
+        lead, number = words[index : index + 2]
+        if not (number.isdigit() and int(number) < 1_000) and number not in NUMBERS:
+            continue
+        if is_of_quantity(lead):
+            tokens[index : index + 2] = tokens[index + 1], tokens[index]
+        elif lead == "top" and index + 2 < len(words) and is_of_quantity(words[index + 2]):
+            return [*tokens[:index], *tokens[index + 1 :]]
+    return tokens
+
+
+def is_of_quantity(word: str) -> bool:
+    """Whether a superlative says itself of which quantity, as "warmest" does."""
+    return word.endswith("est") and adjective(word) is not None
 
 
 def _token(text: str) -> Token:

@@ -34,7 +34,7 @@ def word_set(text: str) -> frozenset[str]:
 
 # What a verb is for → the words people use, and tools are named after.
 _GROUPS = {
-    "write": "write save store create record export note put",
+    "write": "write save store create record export note put overwrite",
     "read": "read open show display view print cat",
     "list": "list ls",
     "delete": "delete remove erase discard",
