@@ -139,6 +139,10 @@ class Unreachable(StoreError):
         )
 
 
+class Moved(Unreachable):
+    """The process that had a thread open has it no more; another may."""
+
+
 class NoDoor(AgentError):
     """The process that has a thread open cannot be asked."""
 
@@ -201,7 +205,7 @@ class Doors:
         """Have the process do it that has a thread open.
 
         What is gone there, or waits for nothing any more, is no error. For no event loop. Raises
-        :class:`NoDoor`, and :class:`Unreachable` where it was not done.
+        :class:`NoDoor`, :class:`Moved`, and :class:`Unreachable` where it was not done otherwise.
         """
         door = self.of(owned.owner)
         if door is None:
@@ -209,6 +213,8 @@ class Doors:
         headers = {} if said is None else {"Content-Type": "application/json"}
         answer = door.ask(method, path, headers, b"" if said is None else encoded(said))
         answer.close()
+        if answer.status == 409:
+            raise Moved()
         if answer.status not in _SETTLED:
             raise Unreachable()
 

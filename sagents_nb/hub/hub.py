@@ -23,7 +23,7 @@ from .agencies import Agency
 from .blueprints import KeptBlueprint
 from .catalogue import Catalogue
 from .children import Children
-from .doors import Doors, thread_path
+from .doors import Doors, Moved, thread_path
 from .event_log import EVENTS_KEPT, ThreadEvent
 from .guests import Guests
 from .limits import Beginning, Limits, Room
@@ -41,6 +41,7 @@ from .threads import Thread
 T = TypeVar("T")
 
 _WORKERS = 4
+_TRIES = 5  # to delete a thread that goes from process to process meanwhile
 
 _STORE = kinds.either(
     "a sa.ConversationStore, a path or a URL", kinds.PATH, kinds.of(ConversationStore)
@@ -83,6 +84,9 @@ class Hub:
     ('completed', 'Sun.')
     >>> hub.close()
     """
+
+    of_notebook = False
+    """Whether it is a kernel's own, which shows conversations of notebooks and nothing else."""
 
     @kinds.checked(store=_STORE, environment=_NAMES, events_kept=kinds.whole(1_000))
     def __init__(
@@ -249,12 +253,22 @@ class Hub:
 
     def _delete_threads(self, agency: Agency) -> None:
         for record in reversed(self.threads(agency)):  # nobody is told of the end of a child then
+            self._delete_wherever(agency, record.id)
+
+    def _delete_wherever(self, agency: Agency, id: str) -> None:
+        for tries_left in reversed(range(_TRIES)):
             try:
-                self.delete_thread(agency, record.id)
+                self.delete_thread(agency, id)
             except NotFound:
-                continue  # somebody was faster
+                return  # somebody was faster
             except Owned as owned:
-                self.doors.ask(owned, "DELETE", thread_path(agency.id, record.id))
+                try:
+                    self.doors.ask(owned, "DELETE", thread_path(agency.id, id))
+                except Moved:  # who stops its family has it for a moment
+                    if not tries_left:
+                        raise
+                    continue
+            return
 
     # blueprints
 

@@ -15,7 +15,9 @@ PROMETHEUS = "text/plain; version=0.0.4"
 
 def page(call: Call) -> Response:
     """What this is, for people."""
-    text, policy = pages.page(behind_jupyter=call.settings.behind_jupyter)
+    text, policy = pages.page(
+        behind_jupyter=call.settings.behind_jupyter, of_notebook=call.hub.of_notebook
+    )
     return Response(text, media_type="text/html", headers=policy)
 
 

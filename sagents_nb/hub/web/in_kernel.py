@@ -25,6 +25,8 @@ _HOST = "127.0.0.1"
 class KernelHub(Hub):
     """Shows sessions of its process, and opens none: of agencies it has those of notebooks."""
 
+    of_notebook = True
+
     def __init__(self, store: ConversationStore) -> None:
         super().__init__(AgentSystem(), store)
 

@@ -26,7 +26,7 @@ _POLICY = (
 
 # Its own address is not known here: a proxy may have it below another path.
 _PAGE = """<!doctype html>
-<html lang="en" data-door="{door}">
+<html lang="en" data-door="{door}" data-agencies="{agencies}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -46,11 +46,14 @@ _PAGE = """<!doctype html>
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
 
 
-def page(*, behind_jupyter: bool) -> tuple[str, dict[str, str]]:
-    """The page and its policy: whom Jupyter lets in needs no token, and has it in a tab of Lab."""
+def page(*, behind_jupyter: bool, of_notebook: bool) -> tuple[str, dict[str, str]]:
+    """The page and its policy: whom Jupyter lets in needs no token, and has it in a tab of Lab.
+
+    Of a hub ``of_notebook`` the agencies are the notebooks', and it offers to make none.
+    """
     door, frames = ("jupyter", "'self'") if behind_jupyter else ("token", "'none'")
     policy = {"Content-Security-Policy": _POLICY.format(frames=frames)}
-    return _PAGE.format(door=door), policy
+    return _PAGE.format(door=door, agencies="notebooks" if of_notebook else "any"), policy
 
 
 @cache

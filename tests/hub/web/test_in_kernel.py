@@ -101,6 +101,14 @@ def test_what_a_cell_says_is_listed_and_streams_in_both_vocabularies(
     assert kept == list(range(1, len(kept) + 1))
 
 
+def test_its_page_says_that_it_has_the_notebooks_conversations_alone(
+    kernel: ServingKernel, hub: Served
+) -> None:
+    ours, others = (each.client.get(each.url).text for each in (kernel, hub))
+    assert 'data-agencies="notebooks"' in ours
+    assert 'data-agencies="any"' in others
+
+
 def test_an_approval_on_the_page_runs_in_the_kernel_which_shows_who_gave_it(
     kernel: ServingKernel, way: Way, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from sagents_nb.hub.web.app import app
 from sagents_nb.hub.web.pages import ASSETS, page
 from sagents_nb.hub.web.settings import Settings
 
-PAGE, _ = page(behind_jupyter=False)
+PAGE, _ = page(behind_jupyter=False, of_notebook=False)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import { CopyButton } from "../copy";
 import { ErrorText } from "../error-text";
 import { count, tokens } from "../format";
 import { Confirm, within } from "./confirm";
-import { useDoing, useHub, useWatched, type Agency, type Usage } from "./hub";
+import { ofNotebook, useDoing, useHub, useWatched, type Agency, type Usage } from "./hub";
 import { addressOf } from "./place";
 import { Ago } from "./time";
 
@@ -26,20 +26,26 @@ export function Agencies({ agencies, again, waiting }: Props) {
   return (
     <main class="hub-page">
       <h1>Agencies</h1>
-      <NewAgency
-        onMade={(agency) => {
-          setMade(agency);
-          void again();
-          void usage.again();
-        }}
-      />
+      {!ofNotebook && (
+        <NewAgency
+          onMade={(agency) => {
+            setMade(agency);
+            void again();
+            void usage.again();
+          }}
+        />
+      )}
       {made && <Secret agency={made} onSeen={() => setMade(null)} />}
       {agencies === null ? (
         <p class="hub-empty" role="status">
           Looking…
         </p>
       ) : agencies.length === 0 ? (
-        <p class="hub-empty">There is no agency yet. One has threads, blueprints and schedules of its own, and a secret that opens these alone.</p>
+        <p class="hub-empty">
+          {ofNotebook
+            ? "No notebook shows a conversation here now; %agent serve in a notebook shows its own."
+            : "There is no agency yet. One has threads, blueprints and schedules of its own, and a secret that opens these alone."}
+        </p>
       ) : (
         <table class="hub-table">
           <thead>

@@ -70,6 +70,9 @@ const AWAY = "The hub does not answer; it is tried again.";
 /** Whether Jupyter has let in whoever looks at the page: it needs no token, and has none. */
 export const insideJupyter = document.documentElement.dataset.door === "jupyter";
 
+/** Whether it is the page of a notebook's kernel, which has the agencies of notebooks alone. */
+export const ofNotebook = document.documentElement.dataset.agencies === "notebooks";
+
 /** One word of a path. */
 const word = encodeURIComponent;
 const base64 = (text: string) =>
