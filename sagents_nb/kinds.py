@@ -467,7 +467,17 @@ class Record(msgspec.StructMeta):
             args, given = (), {}  # a traceback with locals shows no key
             refuse_unknown(cls.__name__, names, cls.__struct_fields__)
             _refuse_further(cls, count)
+            _refuse_fewer(cls, names, count)
             raise
+
+
+def _refuse_fewer(cls: Any, names: Collection[str], count: int) -> None:
+    """Raise TypeError if a record was made without what it needs."""
+    fields = msgspec.structs.fields(cls)
+    given = {*cls.__struct_fields__[:count], *names}
+    if missing := [f.name for f in fields if f.required and f.name not in given]:
+        where, needed = cls.__name__, " and ".join(f"{name}=…" for name in missing)
+        raise TypeError(f"{where}(…) needs {needed} too.") from None
 
 
 def _refuse_further(cls: Any, count: int) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLUMNS",
+    "OF_CONVERSATIONS",
     "Column",
     "Conversation",
     "conformed",
@@ -34,6 +35,8 @@ __all__ = [
     "to_frame",
 ]
 
+OF_CONVERSATIONS = tuple(MAKERS)
+"""The kinds that are made of conversations: what a session's ``to_frame`` knows."""
 
 _SOURCES = kinds.either(
     "a session or a store, or a list of them", kinds.having("", "to_frame"), kinds.LIST
@@ -100,10 +103,11 @@ def frame_of(kind: str, conversations: Iterable[Conversation]) -> pandas.DataFra
 
 
 def _columns_from_conversations(kind: str) -> dict[str, Column]:
-    if kind in MAKERS:
+    if kind in OF_CONVERSATIONS:
         return COLUMNS[kind]
     if kind in OF_TASKS:
         raise ConfigurationError(f"{kind!r} frames come from store.to_frame({kind!r}) alone.")
     if kind in COLUMNS:
         raise ConfigurationError(f"{kind!r} frames come from agent.{kind}(…) alone.")
-    raise ConfigurationError(f"There is no frame {kind!r:.40}; kinds are {', '.join(MAKERS)}.")
+    known = ", ".join(OF_CONVERSATIONS)
+    raise ConfigurationError(f"There is no frame {kind!r:.40}; kinds are {known}.")

@@ -45,7 +45,7 @@ def parse(line: str) -> argparse.Namespace:
         if not begins_with_option:  # but with words, such as "What's new?"
             raise UsageError(f"%%agent: {_BELOW}") from None
         raise UsageError(f"%%agent: {error}; close the quote.") from None
-    parser = _Parser(prog="%%agent", add_help=False)
+    parser = _Parser(prog="%%agent", add_help=False, allow_abbrev=False)
     for option, settings in OPTIONS.items():
         parser.add_argument(option, **settings)
     options, unknown = parser.parse_known_args(words)

@@ -7,7 +7,9 @@ import re
 import sysconfig
 import traceback
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -193,9 +195,46 @@ _NUMBERED = re.compile(r"(<run_python) \d+>")
 _FRAMES = 10  # at most: what calls itself without end has a thousand
 
 
+def _is_own(filename: str) -> bool:
+    return not filename.startswith((*_LIBRARIES, "<frozen "))
+
+
 def own_frames(frames: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
     """Those in cells and in people's own files; none in a library, Python's or ours."""
-    return [f for f in frames if not f.filename.startswith((*_LIBRARIES, "<frozen "))]
+    return [f for f in frames if _is_own(f.filename)]
+
+
+@contextmanager
+def with_own_frames(error: BaseException) -> Iterator[None]:
+    """Meanwhile the tracebacks of an error, and of what caused it, have own frames alone.
+
+    That of the error itself stays as it is where it has none.
+    """
+    whole: dict[int, tuple[BaseException, TracebackType | None]] = {}
+    part: BaseException | None = error
+    while part is not None and id(part) not in whole:
+        whole[id(part)] = part, part.__traceback__
+        part = part.__cause__ or (None if part.__suppress_context__ else part.__context__)
+    try:
+        for each, trace in whole.values():
+            if (own := _own_trace(trace)) is not None or each is not error:
+                each.__traceback__ = own
+        yield
+    finally:
+        for each, trace in whole.values():
+            each.__traceback__ = trace
+
+
+def _own_trace(trace: TracebackType | None) -> TracebackType | None:
+    steps = []
+    while trace is not None:
+        steps.append(trace)
+        trace = trace.tb_next
+    own = None
+    for step in reversed(steps):
+        if _is_own(step.tb_frame.f_code.co_filename):
+            own = TracebackType(own, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return own
 
 
 def short_traceback(error: BaseException, shell: Any = None) -> str:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from IPython.core.completer import CompletionContext, SimpleCompletion, completion_matcher
 
 from ..agent import Agent
-from ..frames import COLUMNS
+from ..frames import OF_CONVERSATIONS
 from ..models.base import ChatModel
 from ..models.named import default_spec
 from ..models.providers import PROVIDERS
@@ -19,7 +19,7 @@ from ..session import Session, sessions
 from ..tools import Tool
 from .cell_options import OPTIONS
 from .conversations import YES, Conversations
-from .magics import COMMANDS
+from .magics import COMMANDS, ENDINGS
 
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)?$")
 _FILE = re.compile(r"(?<!\S)/\S*$")
@@ -42,7 +42,8 @@ class Completion:
             typed, known = self.found(lines[: context.cursor_line], before)
             fitting = sorted({name for name in known if name.startswith(typed) and name != typed})
             found = [SimpleCompletion(name, type="agent") for name in fitting]
-            return {"completions": found, "matched_fragment": typed, "suppress": bool(found)}
+            ours = bool(found) or before.split()[:1] == ["%agent"]  # no word of it is Python
+            return {"completions": found, "matched_fragment": typed, "suppress": ours}
 
         self._matcher = matcher
 
@@ -101,7 +102,8 @@ class Completion:
             ("tools", "add"): self._functions,
             ("tools", "remove"): self._own_tools,
             ("load",): self._conversations,
-            ("frame",): lambda: COLUMNS,
+            ("frame",): lambda: OF_CONVERSATIONS,
+            ("export",): self._exports,
             ("replay",): lambda: get_args(Mode),
             ("approve",): self._waiting,
             ("ask",): self._always_allowed,
@@ -147,6 +149,10 @@ class Completion:
         store = self.conversations.storage.store
         kept = [] if store is None else [c.id for c in store.list_conversations()]
         return [*sessions.list(), *kept]
+
+    def _exports(self) -> list[str]:
+        session = self.conversations.current
+        return [] if session is None else [f"{session.id}{ending}" for ending in ENDINGS]
 
     def _always_allowed(self) -> list[str]:
         session = self.conversations.current

@@ -11,13 +11,23 @@ from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
 
+from .. import kinds
 from ..agent import Agent
-from ..errors import ConfigurationError, NotRunning, Owned, SagentsError, StaleOwner
+from ..errors import (
+    ConfigurationError,
+    NotRunning,
+    Owned,
+    SagentsError,
+    StaleOwner,
+    StoreError,
+)
 from ..files import VirtualFilesystem
+from ..middleware.human_in_the_loop import is_glob
 from ..models.base import ChatModel
 from ..models.resolve import default_model, resolve_model
 from ..serialization import to_data
 from ..session import Session, sessions
+from ..sql import path_of
 from ..store.own_folder import OWN_FOLDER, own_store
 from ..tools import Tool, as_tool
 from .cell_options import names
@@ -161,6 +171,8 @@ class Conversations:
             if value is None or value.status == "closed":
                 value, is_new = self._start(agent), True
                 self._sessions[agent] = value
+        if not name:
+            raise UsageError("%agent use needs the name of a variable, an Agent or a Session.")
         if not isinstance(value, Session):
             raise UsageError(
                 f"No variable {name!r} of this notebook is an Agent or a Session; make one first."
@@ -251,6 +263,14 @@ class Conversations:
                 store.create_conversation(id=session.id)
             store.save_agent_state(session.id, session.export_state())
         session.files.flush()
+        path = path_of(store.database.url)
+        if path is not None and not path.exists():
+            raise UsageError(
+                f"{path} is not there any more, so nothing is kept: restart the kernel to begin a "
+                "new one; session.export_state() gives this conversation as data."
+            )
+        if isinstance(session.error, StoreError):
+            raise UsageError(f"The newest of {session.id!r} is not kept: {session.error}")
         return f"{session.id!r} is in {store.database.name}; %agent load {session.id} opens it."
 
     def agent(self) -> Agent:
@@ -383,7 +403,13 @@ class Conversations:
         changes: dict[str, Any] = {}
         if options.model:
             changes["model"] = self.model(options.model)
-        gated = {**agent.interrupt_on, **dict.fromkeys(names(options.approve), True)}
+        asked = names(options.approve)
+        known = {tool.name for tool in agent.tools}
+        if unknown := [name for name in asked if name not in known and not is_glob(name)]:
+            near = kinds.nearest(unknown[0], known)
+            hint = f"did you mean {near}?" if near else "%agent tools lists what there is."
+            raise UsageError(f"%%agent --approve: there is no tool {unknown[0]!r}; {hint}")
+        gated = {**agent.interrupt_on, **dict.fromkeys(asked, True)}
         if gated != agent.interrupt_on:
             changes["interrupt_on"] = gated
         return agent.with_(**changes) if changes else agent

@@ -24,6 +24,7 @@ from ..runtime.main_thread import main_thread
 from ..serialization import to_data
 from ..session import Session
 from ..transcript import markdown
+from .capture import replaced
 from .cell import run_cell
 from .cell_options import parse
 from .cells import (
@@ -35,13 +36,14 @@ from .cells import (
     offer,
     own_frames,
     unattended,
+    with_own_frames,
 )
 from .completion import Completion
 from .conversations import Conversations
 from .interpolate import fields_in, images_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
-from .status_text import MimeBundle, folded_output, frame_html, kept_text
+from .status_text import MimeBundle, cleaning, folded_output, frame_html, kept_text
 from .waiting import NotebookFace
 from .widget import frozen_bundle, live_bundle, show, static_bundle
 
@@ -222,11 +224,14 @@ class Extension:
 
 
 def _traceback(error: BaseException) -> list[str]:
-    """What IPython shows of an error of ours in a cell of Python, without secrets.
+    """What IPython shows of an error of ours in a cell of Python: not our insides, no secrets.
 
     What a model raised is its cause, and shown too.
     """
-    told = get_ipython().InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    formatter = get_ipython().InteractiveTB
+    # The values of variables, as %xmode Verbose shows them, are cut before they could be masked.
+    with with_own_frames(error), replaced(formatter, include_vars=False):
+        told = formatter.structured_traceback(type(error), error, error.__traceback__, tb_offset=0)
     return [without_known(line) for line in told]
 
 
@@ -238,6 +243,7 @@ def _sentence(error: BaseException) -> list[str]:
     lines = []
     cause = error.__cause__
     frames = own_frames(traceback.extract_tb(cause.__traceback__ if cause else None))
+    frames = [frame for frame in frames if __name__ not in (frame.line or "")]  # the cell itself
     if frames:
         lines += [
             "Traceback (most recent call last):",
@@ -340,7 +346,7 @@ def _session_bundle(session: Session, include: Any = None, exclude: Any = None) 
 
 
 def _result_bundle(result: RunResult, include: Any = None, exclude: Any = None) -> MimeBundle:
-    return folded_output(repr(result), markdown(result.messages))
+    return folded_output(repr(result), markdown(result.messages, cleaning()))
 
 
 def _show_session(session: Session) -> None:

@@ -90,6 +90,9 @@ COMMANDS = (
     *("reject", "replay", "reset", "save", "serve", "status", "todos", "tools", "usage", "use"),
 )
 
+ENDINGS = (".md", ".html", ".ipynb")
+"""Of the files that an export is written to."""
+
 ALONE = {
     *("cancel", "continue", "files", "freeze", "help", "panel"),
     *("save", "status", "todos", "usage"),
@@ -354,6 +357,10 @@ class AgentMagics(Magics):
     def _load(self, rest: str) -> Text:
         words = rest.split()
         id = " ".join(word for word in words if word != TAKE_OVER)
+        if unknown := next((word for word in id.split()[1:] if word.startswith("--")), ""):
+            raise UsageError(
+                f"%agent load knows no option {unknown}; its one is {TAKE_OVER}, behind the id."
+            )
         session = self.conversations.load(id, take_over=TAKE_OVER in words)
         shown = not unattended(self.shell)
         if shown:
@@ -384,13 +391,12 @@ class AgentMagics(Magics):
     def _export(self, rest: str) -> Text:
         session = self._session()
         path = rest.strip().strip("\"'")
-        written = {
-            ".md": session.to_markdown,
-            ".html": session.to_html,
-            ".ipynb": session.to_notebook,
-        }.get(Path(path).suffix.lower())
-        if written is None:
-            raise UsageError("%agent export needs a path that ends in .md, .html or .ipynb.")
+        suffix = Path(path).suffix
+        if suffix.lower() not in ENDINGS:
+            ends = f", not in {suffix}" if suffix else ""
+            raise UsageError(f"%agent export needs a path that ends in .md, .html or .ipynb{ends}.")
+        writers = (session.to_markdown, session.to_html, session.to_notebook)
+        written = dict(zip(ENDINGS, writers, strict=True))[suffix.lower()]
         written(Path(path).expanduser(), secrets=secrets_of_names(self.conversations.shell.user_ns))
         return Text(f"{session.id!r} is written to {path}.")
 

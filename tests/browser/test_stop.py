@@ -60,6 +60,40 @@ def test_stop_ends_what_a_tool_computes_in_the_kernel(lab: Lab) -> None:
     expect(notebook.cell_output(3)).to_contain_text("'cancelled'")
 
 
+PRINTING = """import time
+for step in range(10_000):
+    print("step", step)
+    time.sleep(0.1)"""
+
+
+def test_what_code_prints_is_seen_while_it_runs_and_after_stop_the_model_goes_on(lab: Lab) -> None:
+    turns = f"ToolCall('p1', 'run_python', {{'code': {PRINTING!r}}}), 'I leave it at that.'"
+    notebook = agent_notebook(
+        lab,
+        f"session({turns}, gate=False)\n"
+        "tools = sa.NotebookTools(get_ipython())\n"
+        "free = {'run_python': False}\n"
+        "s.replace(agent=s.agent.with_(middleware=[tools], interrupt_on=free))",
+        "%%agent\nGo.",
+        "(s.messages[2].tool_results[0].status, s.status)",
+    )
+    notebook.run_cell(1)
+    card = part(notebook, 1, "tool-card")
+    expect(card).to_contain_text(re.compile(r"step [1-9]"))
+    notebook.screenshot("prints-of-busy-code")
+    part(notebook, 1, "stop").click()
+    notebook.wait_for_cell(1)
+    expect(card).to_contain_text("Stopped")
+    going_on = part(notebook, 1, "retry")
+    expect(going_on).to_have_text("Continue")
+    notebook.screenshot("stopped-code")
+    going_on.click()
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("I leave it at that.")
+    notebook.run_cell(2)
+    notebook.wait_for_cell(2)
+    expect(notebook.cell_output(2)).to_contain_text("('cancelled', 'idle')")
+
+
 @pytest.mark.soak
 def test_stop_ends_a_cell_that_waits_in_sync_code(lab: Lab) -> None:
     notebook = agent_notebook(

@@ -338,6 +338,23 @@ def test_a_record_that_is_made_by_hand_names_the_field_that_was_meant(
     assert str(told.value) == f"{make.__name__}(…) has no {name}=…; {said}"
 
 
+def test_a_record_without_what_it_needs_is_named_with_that() -> None:
+    with pytest.raises(TypeError, match=r"^SubAgentConfig\(…\) needs description=… and sys"):
+        sa.SubAgentConfig("reader")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^Edit\(…\) needs arguments=… too\.$"):
+        sa.Edit()  # type: ignore[call-arg]
+
+
+def test_a_name_that_is_spelled_wrong_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Sesion'; did you mean Session"):
+        sa.Sesion  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'colour'$"):
+        sa.colour  # noqa: B018
+    assert not hasattr(sa, "__wrapped__")
+    with pytest.raises(sa.ConfigurationError, match="did you mean 'openai:gpt-5'"):
+        sa.Agent("opnai:gpt-5")
+
+
 def test_records_that_each_turn_makes_are_made_at_full_speed() -> None:
     each_turn = (sa.Message, sa.TextPart, sa.ThinkingPart, sa.ToolCall, sa.ToolResult, sa.Usage)
     assert {type(made) for made in (*each_turn, sa.TextDelta)} == {msgspec.StructMeta}

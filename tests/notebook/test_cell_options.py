@@ -87,3 +87,8 @@ def test_every_option_has_a_help_text() -> None:
 )
 def test_names(value: Any, found: list[str]) -> None:
     assert names(value) == found
+
+
+def test_an_option_is_written_out() -> None:
+    with pytest.raises(UsageError, match="did you mean --name"):
+        parse("--nam trip")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import traceback
 from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from sagents_nb.notebook.cells import full_traceback, short_traceback
+import sagents_nb as sa
+from sagents_nb.notebook.cells import full_traceback, short_traceback, with_own_frames
 
 
 def error_of(shell: InteractiveShell, code: str) -> Any:
@@ -76,3 +78,34 @@ def test_people_see_every_frame_from_the_code_on() -> None:
     full = full_traceback(caught.value, "<mine>")
     assert full.splitlines()[1].startswith('  File "<mine>", line 2')
     assert json.__file__ in full
+
+
+def test_an_error_of_ours_shows_peoples_own_frames_and_leaves_the_error_as_it_is(
+    shell: InteractiveShell,
+) -> None:
+    with pytest.raises(sa.ConfigurationError) as caught:
+        exec("def build():\n    sa.Agent(tols=[])\nbuild()", {"sa": sa})
+    error = caught.value
+    before = traceback.extract_tb(error.__traceback__)
+    with with_own_frames(error):
+        shown = traceback.extract_tb(error.__traceback__)
+    assert traceback.extract_tb(error.__traceback__) == before
+    assert [frame.name for frame in shown][1:] == ["<module>", "build"]
+    assert len(before) > len(shown)
+
+
+def test_of_a_cause_in_a_library_its_sentence_is_left(shell: InteractiveShell) -> None:
+    def fail() -> None:
+        try:
+            json.loads("{")
+        except ValueError as cause:
+            raise sa.ModelError("It gave no JSON.") from cause
+
+    with pytest.raises(sa.ModelError) as caught:
+        fail()
+    told = "".join(traceback.format_exception(caught.value))
+    assert "json/decoder.py" in told
+    with with_own_frames(caught.value):
+        told = "".join(traceback.format_exception(caught.value))
+    assert "json/decoder.py" not in told
+    assert "JSONDecodeError: Expecting" in told

@@ -61,6 +61,17 @@ def test_commands_and_what_they_take(shell: InteractiveShell) -> None:
     assert tab(shell, "x = 1\n%agent load other-t") == ["%agent load other-talk"]
 
 
+def test_a_frame_and_an_export_are_offered_what_they_can_be(shell: InteractiveShell) -> None:
+    kinds = [line.removeprefix("%agent frame ") for line in tab(shell, "%agent frame ")]
+    session = shell.user_ns["s"]
+    assert kinds == sorted(kinds)
+    assert "tool_calls" in kinds
+    for kind in kinds:
+        session.to_frame(kind)
+    offered = tab(shell, "%agent export ")
+    assert offered == [f"%agent export talk{ending}" for ending in (".html", ".ipynb", ".md")]
+
+
 def test_what_a_reset_has_to_be_told(shell: InteractiveShell) -> None:
     assert tab(shell, "%agent reset ") == ["%agent reset --yes"]
 

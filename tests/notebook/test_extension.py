@@ -14,6 +14,7 @@ from IPython.utils.capture import capture_output
 
 import sagents_nb as sa
 from sagents_nb.notebook.cell_options import OPTIONS
+from sagents_nb.notebook.conversations import NotebookStorage
 from sagents_nb.notebook.extension import awaiting_cell, extension_of
 from sagents_nb.notebook.magics import COMMANDS, HELP, AgentMagics
 from tests.notebook.conftest import value
@@ -404,8 +405,19 @@ def test_a_conversation_is_exported_by_the_ending_and_without_the_notebooks_secr
     for wrong in ("", "talk", "talk.txt"):
         with pytest.raises(UsageError, match=r"\.md, \.html or \.ipynb"):
             say(shell, f"export {wrong}")
+    with pytest.raises(UsageError, match=r", not in \.txt\.$"):
+        say(shell, "export talk.txt")
     with pytest.raises(UsageError, match="a folder that exists"):
         say(shell, f"export {tmp_path}/no/a.md")
+
+
+def test_options_that_are_almost_right_are_told_as_they_are(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="no option --takeover; its one is --take-over"):
+        say(shell, "load talk --takeover")
+    with pytest.raises(UsageError, match="no tool 'writefile'; did you mean write_file"):
+        run(shell, "%%agent --approve writefile\nhi")
+    with pytest.raises(UsageError, match="no tool 'xyz'; %agent tools lists what there is"):
+        run(shell, "%%agent --approve xyz\nhi")
 
 
 def test_a_question_mark_shows_help(shell: InteractiveShell) -> None:
@@ -825,3 +837,18 @@ def test_a_model_whose_key_is_missing_says_so_as_it_is_chosen(
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     assert "not set" not in say(shell, "model openai:gpt-5")
     assert "not set" not in say(shell, "model demo")
+
+
+def test_a_store_that_is_gone_is_not_said_to_keep_anything(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept" / "agents.db"
+    kept.parent.mkdir()
+    with sa.ConversationStore(kept) as store:
+        monkeypatch.setattr(NotebookStorage, "store", property(lambda self: store))
+        use(shell, sa.Agent(sa.ScriptedModel(["Hello."])))
+        run(shell, "%%agent\nhi")
+        assert "agents.db" in say(shell, "save")
+        kept.rename(kept.with_name("elsewhere.db"))
+        with pytest.raises(UsageError, match=r"agents\.db is not there any more"):
+            say(shell, "save")

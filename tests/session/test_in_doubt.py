@@ -488,7 +488,7 @@ def test_a_commit_that_fails_wherever_it_is_runs_nothing_twice_and_loses_nothing
         session = sa.Session(agent, id="c1", store=store)
         left = nth
         failed = _talk(session, way)
-        assert failed == (left < 1)
+        assert left < 1 or not failed  # what is behind the answer may fail after it
         left = 10**9
         if not session.messages:  # the message was refused
             _talk(session, way)

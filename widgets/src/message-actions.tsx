@@ -1,6 +1,6 @@
 // What a person can do with a message of theirs: say it anew, switch between the ways in which it was
 // said, and go on from it in a conversation of its own.
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Faint } from "./faint";
@@ -41,6 +41,11 @@ export function MessageActions({ state, entry, place, edited, onEdit }: Props) {
   const branches = typeof id === "string" ? state.branches[id] : undefined;
   const [code, setCode] = useState("");
   const [below, setBelow] = useState(false);
+  const runs = goesOn(state.status);
+  // What is said of a fork is of this moment: the conversation goes on here.
+  useEffect(() => {
+    if (runs) setCode("");
+  }, [runs]);
   if (!store.open || (!place && !branches)) return null;
   const isLast = place?.later === 0;
   const forked = (code: string, below: boolean) => {

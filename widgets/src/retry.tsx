@@ -8,15 +8,22 @@ import { useRequest, useStore } from "./use-store";
 
 const CUT = new Set(["max_tokens", "context_window", "refusal"]);
 
-/** Whether something is left to do, or the last answer is missing, failed, or was stopped or cut. */
-export function canRetry({ status, entries }: ViewState): boolean {
-  if (goesOn(status)) return false;
-  if (status === "paused") return true;
+const WAYS = {
+  again: ["Try again", "Ask the model again for this answer"],
+  continue: ["Continue", "Go on with what is left to do"],
+  // Calls that were stopped are answered, and the model is told.
+  stopped: ["Continue", "Ask the model to go on; what was stopped does not run again unless it asks for it"],
+} as const;
+
+/** How to go on where something is left to do, or the last answer is missing, failed, or was stopped or cut. */
+export function wayOn({ status, entries }: ViewState): keyof typeof WAYS | null {
+  if (goesOn(status)) return null;
+  if (status === "paused") return "continue";
   const last = entries.at(-1)?.message;
-  if (!last) return false;
-  if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "");
-  // Calls that were stopped are answered: to ask for the next answer would not call them again.
-  return status === "error" || (status === "cancelled" && !(last.parts ?? []).some((part) => part.type === "tool_result" && part.status === "cancelled"));
+  if (!last) return null;
+  if (last.role === "assistant") return last.error != null || CUT.has(last.stop_reason ?? "") ? "again" : null;
+  if (status !== "error" && status !== "cancelled") return null;
+  return (last.parts ?? []).some((part) => part.type === "tool_result" && part.status === "cancelled") ? "stopped" : "again";
 }
 
 type Props = { state: ViewState; /** The last run, where it is to go on as itself. */ runId?: string };
@@ -24,18 +31,19 @@ type Props = { state: ViewState; /** The last run, where it is to go on as itsel
 export function Retry({ state, runId }: Props) {
   const store = useStore();
   const { ask, busy, slow, error } = useRequest();
-  if (!store.open || !canRetry(state)) return null;
-  const paused = state.status === "paused";
+  const way = wayOn(state);
+  if (!store.open || !way) return null;
+  const [label, title] = WAYS[way];
   return (
     <div class="sagents-retry">
       <Button
         data-testid="retry"
         disabled={busy}
-        title={paused ? "Go on with what is left to do" : "Ask the model again for this answer"}
+        title={title}
         onClick={() => ask("retry", { run_id: runId })}
       >
         <Icon name="again" />
-        {slow && !store.transport.heardWhileBusy ? "The kernel is busy" : paused ? "Continue" : "Try again"}
+        {slow && !store.transport.heardWhileBusy ? "The kernel is busy" : label}
       </Button>
       <ErrorText text={error} />
     </div>

@@ -43,6 +43,17 @@ test("a message is forked from its answer, and a line says how to open the fork"
   expect(one("forked").textContent).toBe("Forked. In a cell this opens the fork: %agent load study-fork");
 });
 
+test("what is said of a fork is gone once the conversation itself goes on", async () => {
+  await show(emptyState({ entries: answered }));
+  await click("fork", 0);
+  expect(find("forked")).toHaveLength(1);
+  model.events([{ type: "status_changed", seq: 50, status: "running" }]);
+  await settle();
+  model.events([{ type: "status_changed", seq: 51, status: "idle" }]);
+  await settle();
+  expect(find("forked")).toEqual([]);
+});
+
 test("in a notebook the cell that opens the fork is put below the one of the panel", async () => {
   const cells: unknown[] = [];
   const sharedModel = { insertCell: (index: number, cell: object) => cells.push([index, cell]) };

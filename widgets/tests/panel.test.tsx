@@ -264,11 +264,19 @@ test("in a paused cell nothing is in progress in it, and lists in calls that wai
 test.each([
   ["a whole answer", "session", { status: "idle", entries: [asked("Go."), answer({})] }],
   ["nothing at all", "session", { status: "idle" }],
-  ["a stop within a call", "session", { status: "cancelled", entries: [asked("Go."), said(calls("c1", "slow")), gave({ tool_call_id: "c1", content: "Cancelled: the run was cancelled.", status: "cancelled" })] }],
   ["a failure in the view of an older run", "run", { status: "error", runs: { r2: { status: "error", started: 1, ended: 2 } }, entries: [asked("Go."), answer({ error: "No." })] }],
 ])("after %s there is nothing to try again", async (_, view, state) => {
   await show(emptyState(state as never), view, "r1");
   expect(find("retry")).toEqual([]);
+});
+
+test("after a stop within a call the model can be asked to go on, which does not run the call again by itself", async () => {
+  const stopped = gave({ tool_call_id: "c1", content: "Cancelled: the run was cancelled.", status: "cancelled" });
+  await show(emptyState({ status: "cancelled", entries: [asked("Go."), said(calls("c1", "slow")), stopped] } as never));
+  expect(one("retry").textContent).toBe("Continue");
+  expect(one("retry").getAttribute("title")).toContain("does not run again unless it asks for it");
+  await click("retry");
+  expect(sent("retry")).toHaveLength(1);
 });
 
 test("where nothing runs there is nothing to steer, and Ctrl+Enter just sends", async () => {
