@@ -47,8 +47,8 @@ def todos(*items):
     listed = [dict(id=i, content=c, status=s) for i, (c, s) in enumerate(items, 1)]
     return ToolCall(f"t{{id(items)}}", "write_todos", dict(merge=False, todos=listed))
 
-def write(text):
-    return ToolCall("w1", "write_file", dict(file_path="/report.md", content=text))
+def write(text, path="/report.md"):
+    return ToolCall("w1", "write_file", dict(file_path=path, content=text))
 
 def told(request):
     return "The tool said: " + request.messages[-1].tool_results[0].text

@@ -102,7 +102,8 @@ def test_stop_at_any_moment(request: pytest.FixtureRequest, host: str, kind: str
 def test_fifty_approvals_are_clicked_while_a_sync_cell_runs(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
-        "session(*[turn for n in range(50) for turn in (write(f'# {n}'), f'Done {n}.')])",
+        "session(*[turn for n in range(50)\n"
+        "          for turn in (write(f'# {n}', f'/{n}.md'), f'Done {n}.')])",
         "s",
         "import time\nrun = s.send('Write.')\n"
         "while s.status != 'idle':\n    time.sleep(0.01)\n"

@@ -66,7 +66,8 @@ def test_what_waits_is_answered_below_its_new_output(
 def test_each_time_and_also_what_a_later_run_asks(lab: Lab) -> None:
     notebook = agent_notebook(
         lab,
-        "session(write('# First'), 'The first.', write('# Second'), 'The second.', 'The third.')",
+        "session(write('# First'), 'The first.', write('# Second', '/2.md'), 'The second.', "
+        "'The third.')",
         "%%agent\nWrite.",
     )
     notebook.run_cell(1)
