@@ -172,7 +172,9 @@ class Conversations:
                 value, is_new = self._start(agent), True
                 self._sessions[agent] = value
         if not name:
-            raise UsageError("%agent use needs the name of a variable, an Agent or a Session.")
+            raise UsageError(
+                "%agent use needs the name of a variable that is an Agent or a Session."
+            )
         if not isinstance(value, Session):
             raise UsageError(
                 f"No variable {name!r} of this notebook is an Agent or a Session; make one first."

@@ -348,7 +348,7 @@ def test_a_report_in_the_way_of_another_file_goes_beside_it() -> None:
     assert "I wrote /report-2.md" in result.text  # nobody said that the first was to go
     again = "count the rows by species and save a report to /report.md"
     result = helper.run(again, state=result.state)
-    assert "I wrote /report.md" in result.text  # which the model wrote itself
+    assert "I replaced /report.md" in result.text  # which the model wrote itself
     foreign = [
         Message.user("count the rows by island and save a report to /x.md"),
     ]

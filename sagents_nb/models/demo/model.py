@@ -78,6 +78,7 @@ from .words import (
     is_question,
     is_talk,
     quoted,
+    word_set,
     words,
 )
 
@@ -89,6 +90,7 @@ _STYLE = re.compile(
 # What is to stand in the answer, as sub-agents are told.
 _RETURN = re.compile(r"^(?:return|reply|respond|report back)\b", re.IGNORECASE)
 _THEM = re.compile(r"\b(?:them|it|these|those|they)\b", re.IGNORECASE)
+_ADDS = word_set("add append insert")
 _LONG = 600  # characters of a result that are shown
 LOST = "I do not understand what is asked here: please say it in other words"
 # What an answer says beside what was found: what was done, refused or failed.
@@ -631,7 +633,9 @@ def _outcome(fact: Fact, plan: Plan) -> str:
     path = path_of(fact.arguments)
     if "write" in does and path:
         title = _heading(fact)
-        did = "replaced" if any(v is True for v in fact.arguments.values()) else "wrote"
+        adds = not _ADDS.isdisjoint(words(fact.step))  # which is written over it, too
+        over = any(value is True for value in fact.arguments.values())
+        did = "replaced" if over and not adds else "wrote"
         return f"I {did} {path}{f' (“{as_asked(title)}”)' if title else ''}."
     if fact.edited:
         return of_edited(fact)
