@@ -140,6 +140,7 @@ def test_the_page_of_a_hub_looks_as_the_documentation_shows_it(
     page.get_by_role("button", name="Pause Tidy").click()
     expect(page.get_by_role("main")).to_contain_text("Not while it is paused")
     page.get_by_role("heading", name="Schedules", level=1).click()
+    expect(window.waiting).to_have_accessible_name("3 approvals waiting")  # as it is next asked
     wrong.append(compared("hub-schedules", picture(root)))
     window.context.close()
     assert [words for words in wrong if words] == []
