@@ -127,13 +127,11 @@ def _answers(tools: FileSystem, function: Callable[..., Any]) -> Callable[..., A
     @functools.wraps(function)
     def answering(*args: Any, ctx: ToolContext, **kwargs: Any) -> Any:
         work = functools.partial(answer, *args, ctx=ctx, **kwargs)
-        return workers.run(work) if _may_wait(ctx) else work()
+        if runtime.here() and isinstance(ctx.files, Files) and ctx.files.mounts:
+            return workers.run(work)
+        return work()
 
     return answering
-
-
-def _may_wait(ctx: ToolContext) -> bool:
-    return runtime.here() and isinstance(ctx.files, Files) and bool(ctx.files.mounts)
 
 
 class _FileTool(Tool):

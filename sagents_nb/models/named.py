@@ -57,10 +57,10 @@ def named_model(spec: ChatModel | str | None, **options: Any) -> ChatModel:
 
         return DemoModel()
     meant = [p.name for p in PROVIDERS.values() if p.prefixes and spec.startswith(p.prefixes)]
-    near = [f"{meant[0]}:{spec}"] if meant else []
+    near = f"{meant[0]}:{spec}" if meant else ""
     if name and (other := kinds.nearest(kind, PROVIDERS)):
-        near = [f"{other}:{name}"]
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+        near = f"{other}:{name}"
+    hint = f"; did you mean {near!r}?" if near else "."
     raise ConfigurationError(without_known(f"{spec!r} names no model: use {_FORMS}{hint}"))
 
 

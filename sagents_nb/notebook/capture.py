@@ -229,24 +229,15 @@ class Capture(io.TextIOBase):
 
     def content(self) -> str | list[ContentPart]:
         """All of it for the model; without images a text."""
-        secrets, half = self._secrets(), self._most // 2
-        head, tail = (_Pieces(part, secrets) for part in (self._head, self._tail))
-        if not self._is_cut:
-            head, tail = (_Pieces([*self._head, *self._tail], secrets) for _ in range(2))
-        if self._written <= self._most:
-            pieces = head.pieces
+        secrets = tuple(self._secrets())
+        if self._is_cut:  # what stood at the cut may be a piece of a secret
+            head = _without_last(_masked(self._head, secrets), LONGEST)
+            tail = _without_first(_masked(self._tail, secrets), LONGEST)
+            pieces = self._without_middle(head, tail)
         else:
-            if self._is_cut:
-                head.drop_last(LONGEST)
-                tail.drop_first(LONGEST)
-            head.drop_last(head.size - (self._most - half))
-            tail.drop_first(tail.size - half)
-            if not self._is_cut:  # both have all of the images
-                begin = next((i for i, p in enumerate(tail.pieces) if isinstance(p, str) and p), 0)
-                head.pieces, tail.pieces = head.pieces[: begin + 1], tail.pieces[begin:]
-            left_out = max(1, self._written - head.size - tail.size)
-            note = f"\n… {left_out:,} characters are left out here …\n"
-            pieces = [*head.pieces, note, *tail.pieces]
+            pieces = _masked([*self._head, *self._tail], secrets)
+            if self._written > self._most:
+                pieces = self._without_middle(pieces, pieces)
         if self._images > MOST_IMAGES:
             pieces.append(f"\n[{self._images - MOST_IMAGES} more images are shown in the notebook]")
         parts = _joined(pieces)
@@ -254,37 +245,49 @@ class Capture(io.TextIOBase):
             return parts[0]
         return [TextPart(part) if isinstance(part, str) else part for part in parts] or ""
 
+    def _without_middle(
+        self, head: list[str | ImagePart], tail: list[str | ImagePart]
+    ) -> list[str | ImagePart]:
+        """Of both what there is room for, and between them how much is left out.
 
-class _Pieces:
-    """Texts without secrets, and the images between them, of which all stay."""
+        Each may be all of it: an image is where what stands after it is.
+        """
+        half, is_all = self._most // 2, head is tail
+        head = _without_last(head, _size(head) - (self._most - half))
+        tail = _without_first(tail, _size(tail) - half)
+        if is_all:
+            begin = next((i for i, piece in enumerate(tail) if isinstance(piece, str) and piece), 0)
+            head, tail = head[: begin + 1], tail[begin:]
+        left_out = max(1, self._written - _size(head) - _size(tail))
+        return [*head, f"\n… {left_out:,} characters are left out here …\n", *tail]
 
-    def __init__(self, pieces: Iterable[str | ImagePart], secrets: Iterable[str]) -> None:
-        secrets = tuple(secrets)
-        self.pieces: list[str | ImagePart] = [
-            masked(piece, secrets) if isinstance(piece, str) else piece
-            for piece in _joined([*pieces])
-        ]
 
-    @property
-    def size(self) -> int:
-        """Characters of the texts."""
-        return sum(len(piece) for piece in self.pieces if isinstance(piece, str))
+def _masked(pieces: Iterable[str | ImagePart], secrets: tuple[str, ...]) -> list[str | ImagePart]:
+    return [masked(p, secrets) if isinstance(p, str) else p for p in _joined([*pieces])]
 
-    def drop_last(self, count: int) -> None:
-        """Leave out so many characters at the end."""
-        self._drop(count, lambda text, cut: text[: len(text) - cut], -1)
 
-    def drop_first(self, count: int) -> None:
-        """Leave out so many characters at the beginning."""
-        self._drop(count, lambda text, cut: text[cut:], 1)
+def _size(pieces: Iterable[str | ImagePart]) -> int:
+    return sum(len(piece) for piece in pieces if isinstance(piece, str))
 
-    def _drop(self, count: int, shortened: Callable[[str, int], str], step: int) -> None:
-        for place in range(len(self.pieces))[::step]:
-            piece = self.pieces[place]
-            if isinstance(piece, str) and count > 0:
-                cut = min(len(piece), count)
-                self.pieces[place] = shortened(piece, cut)
-                count -= cut
+
+def _without_first(pieces: Iterable[str | ImagePart], count: int) -> list[str | ImagePart]:
+    """All but so many characters at the beginning; the images stay, also between those."""
+    left: list[str | ImagePart] = []
+    for piece in pieces:
+        cut = min(count, len(piece)) if isinstance(piece, str) and count > 0 else 0
+        left.append(piece[cut:] if isinstance(piece, str) else piece)
+        count -= cut
+    return left
+
+
+def _without_last(pieces: Iterable[str | ImagePart], count: int) -> list[str | ImagePart]:
+    """All but so many characters at the end; the images stay, also between those."""
+    left: list[str | ImagePart] = []
+    for piece in reversed([*pieces]):
+        cut = min(count, len(piece)) if isinstance(piece, str) and count > 0 else 0
+        left.append(piece[: len(piece) - cut] if isinstance(piece, str) else piece)
+        count -= cut
+    return left[::-1]
 
 
 def shown_in_cell(shell: Any) -> Callable[..., None]:

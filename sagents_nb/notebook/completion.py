@@ -19,7 +19,7 @@ from ..session import Session, sessions
 from ..tools import Tool
 from .cell_options import OPTIONS
 from .conversations import YES, Conversations
-from .magics import COMMANDS, ENDINGS
+from .magics import COMMANDS, EXPORTS
 
 _VARIABLE = re.compile(r"\{([A-Za-z_]\w*)?$")
 _FILE = re.compile(r"(?<!\S)/\S*$")
@@ -152,7 +152,7 @@ class Completion:
 
     def _exports(self) -> list[str]:
         session = self.conversations.current
-        return [] if session is None else [f"{session.id}{ending}" for ending in ENDINGS]
+        return [] if session is None else [f"{session.id}{ending}" for ending in EXPORTS]
 
     def _always_allowed(self) -> list[str]:
         session = self.conversations.current

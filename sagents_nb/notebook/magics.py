@@ -90,8 +90,12 @@ COMMANDS = (
     *("reject", "replay", "reset", "save", "serve", "status", "todos", "tools", "usage", "use"),
 )
 
-ENDINGS = (".md", ".html", ".ipynb")
-"""Of the files that an export is written to."""
+EXPORTS = {
+    ".md": Session.to_markdown,
+    ".html": Session.to_html,
+    ".ipynb": Session.to_notebook,
+}
+"""What writes an export, by the ending of its file."""
 
 ALONE = {
     *("cancel", "continue", "files", "freeze", "help", "panel"),
@@ -392,12 +396,12 @@ class AgentMagics(Magics):
         session = self._session()
         path = rest.strip().strip("\"'")
         suffix = Path(path).suffix
-        if suffix.lower() not in ENDINGS:
+        write = EXPORTS.get(suffix.lower())
+        if write is None:
             ends = f", not in {suffix}" if suffix else ""
             raise UsageError(f"%agent export needs a path that ends in .md, .html or .ipynb{ends}.")
-        writers = (session.to_markdown, session.to_html, session.to_notebook)
-        written = dict(zip(ENDINGS, writers, strict=True))[suffix.lower()]
-        written(Path(path).expanduser(), secrets=secrets_of_names(self.conversations.shell.user_ns))
+        secrets = secrets_of_names(self.conversations.shell.user_ns)
+        write(session, Path(path).expanduser(), secrets=secrets)
         return Text(f"{session.id!r} is written to {path}.")
 
     def _frame(self, rest: str) -> Any:

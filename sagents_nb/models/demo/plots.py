@@ -15,11 +15,16 @@ from .queries import Key, Query, Statistic
 _PANELS = 12  # histograms beside each other
 _DRAWS_THAT = re.compile(
     r"(?:(?:please|now|and|then|can you|could you)\W+)*"
-    r"(?:(?:plot|draw|chart|graph|visuali[sz]e|show|make|turn)\W+(?:me\W+)?"
-    r"(?P<that>that|it|this|them|these|those)\b\W*)?"
+    r"(?:(?:(?P<draws>plot|draw|chart|graph|visuali[sz]e)|show|make|turn)\W+(?:me\W+)?"
+    r"(?:that|it|this|them|these|those)\b\W*)?"
     r"(?:(?:as|into|in|with)\W+(?:an?\W+)?(?P<chart>\w+)(?:\W+(?:chart|plot|graph|diagram))?\W*)?"
     r"(?:(?:please|now|too|instead)\W*)*",
     re.IGNORECASE,
+)
+_DRAWS_BY = re.compile(
+    r"(?:(?:please|now|and|then)\W+)*(?:plot|draw|chart|graph|visuali[sz]e)\W+"
+    r"(?:that|it|this|them|these|those)\W+(?P<change>(?:by|per|for|over|of|in)\b.*)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
@@ -77,13 +82,6 @@ def plot_of(asked: Asked) -> Query | str:
     return Query("plot", numbers, statistic, by, where, chart=chart)
 
 
-_DRAWS_BY = re.compile(
-    r"(?:(?:please|now|and|then)\W+)*(?:plot|draw|chart|graph|visuali[sz]e)\W+"
-    r"(?:that|it|this|them|these|those)\W+(?P<change>(?:by|per|for|over|of|in)\b.*)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
 def change_of_drawn(step: str) -> str:
     """How what is to be drawn differs from what was asked before, "" where it does not say so.
 
@@ -107,8 +105,7 @@ def chart_of_that(step: str) -> str | None:
         said = match["chart"].lower()
         named = next((chart for chart, words in CHARTS.items() if said in words), None)
         return named if named or said not in ("chart", "plot", "graph", "diagram") else ""
-    draws = match["that"] and not re.match(r"(?:\w+\W+)*?(?:show|make|turn)\b", step, re.IGNORECASE)
-    return "" if draws else None
+    return "" if match["draws"] else None
 
 
 def drawn(query: Query | str, chart: str, frame: Frame) -> Query | str:
