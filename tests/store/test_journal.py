@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from pathlib import Path
@@ -265,6 +266,23 @@ def test_after_a_failure_nothing_that_came_later_is_written_before_it(
     journal.last_seq = 1
     assert journal.append([note("refused"), note("later")]).result(PATIENCE) == 3
     assert kept(database) == [0, "refused", "later"]
+
+
+def test_what_is_appended_while_nobody_knows_of_the_failure_yet_is_not_written(
+    database: Database, journal: Journal
+) -> None:
+    reached, told = threading.Event(), threading.Event()
+    go_on, _ = hold(database)
+    futures = [failing(journal)]
+    # Done in the same transaction, after all that is about a conversation.
+    database.submit(lambda _: (reached.set(), told.wait(PATIENCE)))
+    go_on.set()
+    assert reached.wait(PATIENCE)
+    futures.append(journal.append([note("behind")]))
+    told.set()
+    assert "append them again" in str(futures[1].exception(PATIENCE))
+    assert futures[0].exception()
+    assert kept(database) == []
 
 
 def test_who_hears_of_a_failure_may_append_again_at_once(

@@ -21,6 +21,7 @@ from sagents_nb.errors import StaleOwner, StoreError
 from sagents_nb.store.database.thread import Database
 from sagents_nb.store.entries import Entry
 from sagents_nb.store.journal import Journal
+from tests.store.database.test_thread import hold
 from tests.store.journals import begin, note
 from tests.talking import PATIENCE
 
@@ -59,8 +60,10 @@ class Journals(RuleBasedStateMachine):
     @rule(more=st.integers(0, 2))
     def append_to_a_full_disk(self, more: int) -> None:
         self.database.run(lambda c: c.exec_driver_sql("PRAGMA max_page_count=1").scalar())
+        go_on, _ = hold(self.database)  # what is appended once the first is told is written
         futures = [self.journal.append([note("x" * 50_000)])]
         futures += [self.journal.append([note("behind")]) for _ in range(more)]
+        go_on.set()
         for future in futures:
             assert isinstance(future.exception(PATIENCE), StoreError)
 
