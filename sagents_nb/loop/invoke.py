@@ -38,6 +38,10 @@ logger = logger_of(__name__)
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
+# And how long one on the main thread may take, which whoever pressed Stop waits for, to say what it
+# has done until it was interrupted: code in C may not hear of that for a long time.
+_LAST_WORDS = 0.3
+
 NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -141,7 +145,9 @@ async def _within(timeout: float, work: Awaitable[Any], tool: Tool) -> Any:
     except asyncio.CancelledError:
         task.cancel()
         await wait_uncancelled(task)
-        raise
+        if task.cancelled() or task.result()[1] is not None:
+            raise
+        return task.result()[0]
     if error is not None:
         raise error
     return value
@@ -200,7 +206,10 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
             outcome = await asyncio.wrap_future(future)
         except asyncio.CancelledError:  # by a timeout, or with the run
             main_thread.interrupt(future)
-            raise
+            last_words = await _last_words(future) if context.cancelled else None
+            if last_words is None:
+                raise
+            outcome = last_words
     elif tool.run_on == "pool":
         outcome = await _in_thread(tool, body)
     else:
@@ -217,6 +226,14 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
         in_tool.set(executing.get())
         return await stepwise(_work(value, context.progress), "The tool", function)
     return value
+
+
+async def _last_words(future: Future[tuple[Any, BaseException | None]]) -> Any:
+    """What work that was interrupted still gives, if it does so in a moment; else None."""
+    await asyncio.wait([asyncio.wrap_future(future)], timeout=_LAST_WORDS)
+    if not future.done() or future.cancelled() or future.exception() or future.result()[1]:
+        return None
+    return future.result()
 
 
 def _still_wanted(context: ToolContext) -> None:

@@ -131,6 +131,18 @@ def test_an_interrupt_ends_the_code_and_its_result_says_so(kernel: Kernel) -> No
     assert kernel.ok("told()").text == "so far\nA person stopped this code.\n"
 
 
+def test_what_code_printed_until_a_person_stopped_the_run_is_in_its_result(kernel: Kernel) -> None:
+    kernel.ok(
+        "inside = threading.Event()\n"
+        "python('print(\"so far\"); inside.set()\\nwhile True: pass')\n"
+        "threading.Thread(target=lambda: (inside.wait(), s.cancel())).start()"
+    )
+    assert kernel.run("%%agent\nGo.", front_end=True).error == "KeyboardInterrupt"
+    assert kernel.ok("print(s.status)").text == "cancelled\n"
+    assert kernel.ok("told()").text == "so far\nA person stopped this code.\n"
+    assert kernel.ok("print(s.messages[-1].tool_results[0].status)").text == "cancelled\n"
+
+
 # Cells
 
 

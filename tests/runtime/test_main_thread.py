@@ -246,6 +246,24 @@ def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> N
         thread.join(PATIENCE)
 
 
+@pytest.mark.parametrize("timeout", [None, PATIENCE])
+def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float | None) -> None:
+    @sa.tool(run_on="main", timeout=timeout)
+    def count(ctx: sa.ToolContext) -> str:
+        ctx.progress("begun")
+        try:
+            while True:
+                pass
+        except KeyboardInterrupt:
+            return "counted so far"
+
+    session = session_of(call("count"), "done", tools=[count])
+    thread = when_begun(session, session.cancel)
+    assert session.send("go").result().status == "cancelled"
+    thread.join(PATIENCE)
+    assert results(session.state) == ["counted so far"]
+
+
 def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
     slow = sa.tool(compute.function, name="slow", run_on="main", timeout=0.01)
     result = agent_of(call("slow"), "done", tools=[slow]).run("go")
