@@ -123,6 +123,7 @@ VALUES: dict[str, Callable[[], Any]] = {
 }
 
 
+@functools.cache  # to make and to free it takes longer than most calls
 def _deep() -> list[Any]:
     items: list[Any] = []
     gc.disable()  # which would look for garbage a hundred times while nothing but this is made
@@ -743,12 +744,19 @@ BY_NAME: dict[str, Callable[[World], Any]] = {
 }
 
 
-def good(world: World, path: str, argument: Argument) -> Any:
-    where = f"{path}.{argument.name}"
+@functools.cache
+def maker_of(where: str) -> Callable[[World], Any] | None:
     for end, make in GOOD.items():
         pattern = re.escape(end).replace(r"\*", r"\w+")
         if re.search(rf"(^|\.){pattern}$", where):
-            return make(world)
+            return make
+    return None
+
+
+def good(world: World, path: str, argument: Argument) -> Any:
+    where = f"{path}.{argument.name}"
+    if make := maker_of(where):
+        return make(world)
     if argument.name in BY_NAME:
         return BY_NAME[argument.name](world)
     for value in ("x", 1, None, [], {}, lambda: None):
