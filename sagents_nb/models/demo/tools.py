@@ -57,6 +57,7 @@ class Parameter:
         self.schema = schema
         self.required = required
         self.words = words(name.replace("_", " "))
+        self.stems = {stem(word) for word in self.words}
 
     @property
     def choices(self) -> list[Any]:
@@ -81,6 +82,23 @@ class Parameter:
     def called(self, *names: str) -> bool:
         """Whether its name holds one of these words."""
         return any(word in names for word in self.words)
+
+
+class Clause:
+    """One step of a prompt, and what it says to whoever looks for its tool."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lower = text.lower()
+        bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", text)))
+        self.stems = stems(bare)
+        self.verbs = groups([stem(first_verb(bare))])
+        self.asked = groups(self.stems) if self.verbs != {"write"} else self.verbs
+        self.own_verb = own_verb(bare)
+        self.is_sum = ARITHMETIC.search(bare) is not None
+        self.delegates = bool(DELEGATES.match(text))
+        self.has_superlative = superlative(bare) is not None
+        self.has_path = PATH.search(unquoted(text)) is not None
 
 
 class Offer:
@@ -110,6 +128,10 @@ class Offer:
     def _described(self) -> set[str]:
         # The first sentence says what a tool does; the rest mentions other tools, too.
         return stems(re.split(r"(?<=[.:])\s", self.description, maxsplit=1)[0])
+
+    @cached_property
+    def _described_groups(self) -> set[str]:
+        return groups(self._described)
 
     def is_named_in(self, text: str) -> bool:
         """Whether a text says its whole name, as words."""
@@ -141,41 +163,37 @@ class Offer:
         found += [name for text in texts for name in IDENTIFIER.findall(text) if name not in own]
         return list(dict.fromkeys(found))
 
-    def score(self, clause: str) -> float:
+    def score(self, clause: Clause) -> float:
         """How well this tool fits a clause; below ``ENOUGH`` it does not."""
-        if re.search(rf"\b{re.escape(self.name)}\b", clause) and "_" in self.name:
+        if re.search(rf"\b{re.escape(self.name)}\b", clause.text) and "_" in self.name:
             return 100.0
-        bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", clause)))
-        said = stems(bare)
-        verb = groups([stem(first_verb(bare))])
-        asked = groups(said) if verb != {"write"} else verb
-        sum_asked = any(p.called("expression", "formula", "code") for p in self.parameters) and (
-            ARITHMETIC.search(bare) is not None
+        said, verb, asked = clause.stems, clause.verbs, clause.asked
+        sum_asked = clause.is_sum and any(
+            p.called("expression", "formula", "code") for p in self.parameters
         )
-        delegates = "delegate" in self.groups and bool(DELEGATES.match(clause))
+        delegates = "delegate" in self.groups and clause.delegates
         called = sum_asked or delegates  # "let a sub-agent write" is written by no tool here
         if (self.groups & ACTS) and not (self.groups & asked) and not called:
             return 0.0
         if "write" in self.groups and verb == {"read"}:  # "read the notes" notes nothing
             return 0.0
         score = 5.0 * sum_asked + 20.0 * delegates
-        if (own := own_verb(bare)) and self.is_meant_by(own):
+        if clause.own_verb and self.is_meant_by(clause.own_verb):
             score += ENOUGH
         score += 4.0 * len((said & self.name_stems) - _ORDERS) + min(3, len(said & self._described))
         score += 6.0 * bool(verb & self.groups) + 2.0 * bool((asked - verb) & self.groups)
-        score += 2.0 * bool(asked & groups(self._described))
-        if superlative(bare) and self.groups & {"describe", "count"}:
+        score += 2.0 * bool(asked & self._described_groups)
+        if clause.has_superlative and self.groups & {"describe", "count"}:
             score += 4.0
-        text = clause.lower()
         for parameter in self.parameters:
-            score += min(2, len(said & {stem(word) for word in parameter.words}))
+            score += min(2, len(said & parameter.stems))
             score += 3.0 * any(
-                len(str(c)) > 1 and re.search(rf"\b{re.escape(str(c).lower())}\b", text)
+                len(str(c)) > 1 and re.search(rf"\b{re.escape(str(c).lower())}\b", clause.lower)
                 for c in parameter.choices
             )
         # Files: a path needs a tool that takes one, and such a tool needs a path or the word.
         takes_path = any(p.called("path", "file", "filename") for p in self.parameters)
-        if PATH.search(unquoted(clause)):
+        if clause.has_path:
             if "read" in self.groups and not takes_path:
                 return 0.0  # it shows something else
             score += 2.0 if takes_path else -2.0
@@ -208,7 +226,8 @@ def best(offers: Iterable[Offer], clause: str) -> list[Offer]:
     offers, verb = list(offers), own_verb(unquoted(clause))
     if verb and any(offer.is_meant_by(verb) for offer in offers):
         offers = [o for o in offers if o.is_meant_by(verb) or not o.groups & ACTS]
-    scored = [(offer.score(clause), -n, offer) for n, offer in enumerate(offers)]
+    said = Clause(clause)
+    scored = [(offer.score(said), -n, offer) for n, offer in enumerate(offers)]
     fitting = sorted((s for s in scored if s[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
     found = [offer for _, _, offer in fitting]
     if found and of_other_files(found[0], clause):
