@@ -365,6 +365,9 @@ def is_talk(text: str) -> bool:
     return bool(_TALK.match(text.strip()) or _ABOUT.match(text.strip()))
 
 
+_AHEAD = 400  # characters in which the first two words of a clause stand
+
+
 def clauses(text: str) -> list[str]:
     """The parts of a prompt that each ask for one thing, without "please" and the like.
 
@@ -387,7 +390,8 @@ def clauses(text: str) -> list[str]:
         sentence = sentence.strip()
         begin, lead, prefix = 0, "", ""
         for separator in _SEPARATOR.finditer(sentence):
-            following = words(_LEAD.sub("", sentence[separator.end() :]))[:2]
+            ahead = sentence[separator.end() : separator.end() + _AHEAD]
+            following = words(_LEAD.sub("", ahead))[:2]
             asks = following[:1] and following[0] in ("which", "how", "what", "who")
             asks = asks or following in (["are", "there"], ["is", "there"])
             then = "then" in words(separator[0])
