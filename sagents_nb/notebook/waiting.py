@@ -74,7 +74,7 @@ class NotebookFace:
             raise
         try:
             with output.awaited():
-                result = _final_result(session, run, unheard, end)
+                result = _final_result(session, run, unheard, end, output)
         except KeyboardInterrupt:
             stop_run(session, run)
             output.finish(session, _result_of_stopped(session, run))
@@ -103,7 +103,9 @@ class NotebookFace:
             )
 
 
-def _final_result(session: Session, run: Run, unheard: bool, end: float | None) -> RunResult:
+def _final_result(
+    session: Session, run: Run, unheard: bool, end: float | None, output: CellOutput
+) -> RunResult:
     """The result once nothing is left to decide; ``end`` is a time of the monotonic clock."""
     result = None
     while True:
@@ -115,6 +117,7 @@ def _final_result(session: Session, run: Run, unheard: bool, end: float | None) 
             if following is None:
                 return result
         else:
+            output.say_so_far(session, result)
             _await_answer(session, run, end)
             following = run_after(session, run)
             if following is None:
