@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ...transcript import spanned
 from .data_words import CHANGES, DOWN, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY, UP
 from .data_words import SHOW as SHOWS
+from .evaluation import evaluate
 from .frames import (
     WHOLE,
     Frame,
@@ -27,11 +28,14 @@ from .frames import (
     shown_frame,
     words_of,
 )
+from .growth import growth_of_years
 from .history import Fact, Talk, as_asked, listed, of_edited, rejection
+from .overviews import head, overview, shape
+from .pandas_code import code, result
 from .plots import change_of_drawn, chart_of_that, drawn
-from .queries import SHOWN, Query, code, evaluate, result
+from .queries import SHOWN, Query
 from .questions import names_frame, read, statistic_of
-from .replies import growth_of_years, head, overview, plotted, reply, shape
+from .replies import plotted, reply
 from .tools import TOOLS, Offer, best, of_other_files
 from .words import (
     ACTS,

@@ -8,6 +8,7 @@ from math import prod
 from .asked import Asked, order_of
 from .data_words import COUNT, GROWTH, PERIODS, SHAPE, SHRINK
 from .dates import YEAR
+from .frames import Frame
 from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
 from .words import QUANTITIES
 
@@ -184,3 +185,13 @@ def _length_of_time(asked: Asked) -> Period:
     if len(ends) < 2 or ends[0][:4] != ends[1][:4]:
         return "year"
     return "month" if ends[0][:7] != ends[1][:7] else "day"
+
+
+def growth_of_years(frame: Frame) -> Query | None:
+    """The query for the growth of a frame with a column for each year, if it is one."""
+    years = [c for c in frame.columns if c.numeric and c.name.isdigit() and len(c.name) == 4]
+    if len(years) < 2:
+        return None
+    labels = tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
+    names = sorted(c.name for c in years)
+    return Query("growth", (names[0], names[-1]), "sum", labels, wants="growth")

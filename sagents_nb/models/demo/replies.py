@@ -8,18 +8,28 @@ from typing import Any
 
 import msgspec
 
-from ...transcript import spanned
 from .data_words import ORDINAL_NAMES
-from .frames import Column, Frame, Row
+from .evaluation import computed
+from .frames import Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
-from .queries import MONTHS, Condition, Key, Query, computed, joined, said, title_of, years_of
+from .phrases import (
+    are,
+    conditions_of,
+    count_of,
+    gaps_of,
+    label_of,
+    name_of,
+    percent,
+    value_of,
+    where_of,
+)
+from .queries import Query, joined, said, title_of, years_of
 from .reading import parts_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
 _NAMES = 10  # names of what has the same value
-_SIGNS = {">": "over", ">=": "at least", "<": "under", "<=": "at most", "!=": "other than"}
 _COMMON = ("most", "least", "fewest", "highest", "lowest", "best", "worst", "top", "maximum")
 
 
@@ -36,7 +46,7 @@ def _rowwise(query: Query, frame: Frame) -> str:
     if not query.things:
         return ""
     different = frame.column(query.things).different or 0
-    rows = _many(frame.size, "row")
+    rows = count_of(frame.size, "row")
     return (
         f"\n\nThat is of rows: `{frame.name}` has {rows}, and {different:,} different "
         f"`{query.things}`."
@@ -61,10 +71,10 @@ def _placed(query: Query, rows: list[Row], frame: Frame) -> str:
     place = ORDINAL_NAMES[query.rank - 1]
     if not known:
         few = "the rows that I looked at have" if len(rows) == query.most else "there are"
-        return f"I cannot tell the {place} of `{column}`{_where(query)}: {few} no more values."
+        return f"I cannot tell the {place} of `{column}`{where_of(query)}: {few} no more values."
     noun = "groups" if query.by and query.kind == "aggregate" else "rows"
     shares = query.shares_rows or (bool(query.measures) and frame.column(column).binary)
-    number = _percent if shares and query.statistic == "mean" else _number
+    number = percent if shares and query.statistic == "mean" else _number
     before = listed([number(v) + (f" ({n} {noun})" if n > 1 else "") for v, n in ahead])
     are = "is" if len(ahead) == 1 else "are"
     return f"{_reply(query, known, frame)}\n\nBefore it {are} {before}."
@@ -81,7 +91,7 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
         # Rows that are so may lack what is asked for.
         lacking = any(frame.column(measure).missing for measure in query.measures)
         if (query.kind == "rows" and not rows) or (query.kind == "values" and not lacking):
-            return f"There is no row of `{frame.name}`{_where(query)}."
+            return f"There is no row of `{frame.name}`{where_of(query)}."
         return _no_value(query, frame)
     ranks = query.kind == "aggregate" or (query.kind == "rows" and bool(query.order))
     if ranks and query.measures and all(row.get(query.value) is None for row in rows):
@@ -94,9 +104,9 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
         case "range" if query.by:
             return _spans(query, rows)
         case "range":
-            first, last = (_value(rows[0][end]) for end in ("first", "last"))
-            counted = f", in {_many(rows[0]['count'], 'row')}" if "count" in rows[0] else ""
-            return f"`{query.measures[0]}`{_where(query)} goes from {first} to {last}{counted}."
+            first, last = (value_of(rows[0][end]) for end in ("first", "last"))
+            counted = f", in {count_of(rows[0]['count'], 'row')}" if "count" in rows[0] else ""
+            return f"`{query.measures[0]}`{where_of(query)} goes from {first} to {last}{counted}."
         case "correlation":
             return _correlation(query, rows[0], frame)
         case "rows":
@@ -113,7 +123,7 @@ def _reply(query: Query, rows: list[Row], frame: Frame) -> str:
 
 
 def _no_value(query: Query, frame: Frame) -> str:
-    return f"No row of `{frame.name}`{_where(query)} has a value there."
+    return f"No row of `{frame.name}`{where_of(query)} has a value there."
 
 
 def _spans(query: Query, rows: Sequence[Row]) -> str:
@@ -122,13 +132,13 @@ def _spans(query: Query, rows: Sequence[Row]) -> str:
     names = [key.label for key in query.by]
     cells: list[Row] = [
         {
-            **{name: _label(row[name]) for name in names},
+            **{name: label_of(row[name]) for name in names},
             "rows": row["count"],
-            **{end: _value(row[end]) if row.get(end) else "" for end in ("first", "last")},
+            **{end: value_of(row[end]) if row.get(end) else "" for end in ("first", "last")},
         }
         for row in rows
     ]
-    lead = f"The number of rows by {by}{_where(query)}, and their first and last"
+    lead = f"The number of rows by {by}{where_of(query)}, and their first and last"
     return f"{lead} `{query.measures[0]}`:\n\n{markdown_table(cells, 50)}"
 
 
@@ -139,53 +149,8 @@ def plotted(query: Query, frame: Frame) -> str:
     name = kind.get(query.chart, f"{query.chart} plot")
     several = query.chart == "hist" and query.by
     shows = f"{name}s show" if several else f"{name} shows"
-    said = f"The {shows}: {title[:1].lower() + title[1:]}{_where(query)}."
+    said = f"The {shows}: {title[:1].lower() + title[1:]}{where_of(query)}."
     return said + _taken(query, frame)
-
-
-def shape(frame: Frame) -> str:
-    """How large a frame is and what its columns are."""
-    names = listed([f"`{c.name}` ({c.dtype})" for c in frame.columns])
-    return f"{_size(frame)}: {names}."
-
-
-def _size(frame: Frame) -> str:
-    return f"`{frame.name}` has {_many(frame.size, 'row')} and {_many(frame.width, 'column')}"
-
-
-def overview(frame: Frame, names: Sequence[str] = ()) -> str:
-    """What a frame holds: its size, a line for each column, what is missing."""
-    columns = [c for c in frame.columns if not names or c.name in names]
-    said = []
-    if not names:
-        said.append(f"{_size(frame)}. {_gaps(columns)}")
-    table = [row for column in columns if (row := _line(column, frame))]
-    if table:
-        said.append(markdown_table(table, 30))
-    return "\n\n".join(said)
-
-
-def growth_of_years(frame: Frame) -> Query | None:
-    """The query for the growth of a frame with a column for each year, if it is one."""
-    years = [c for c in frame.columns if c.numeric and c.name.isdigit() and len(c.name) == 4]
-    if len(years) < 2:
-        return None
-    labels = tuple(Key(c.name) for c in frame.columns if not c.numeric)[:1]
-    names = sorted(c.name for c in years)
-    return Query("growth", (names[0], names[-1]), "sum", labels, wants="growth")
-
-
-def head(frame: Frame, top: int | None) -> str:
-    """The first rows of a frame."""
-    count = min(top or (frame.size if frame.size <= _SHOWN else 5), len(frame.rows))
-    if not count:
-        return f"{_size(frame)}."
-    of = "" if count == frame.size else f" The first {count} of them:"
-    return f"{_size(frame)}.{of}\n\n{markdown_table(list(frame.rows[:count]), 50)}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _gaps_of_totals(query: Query, frame: Frame) -> str:
@@ -217,172 +182,56 @@ def _rows_without(name: str, query: Query, frame: Frame) -> str:
     if query.conditions:  # nobody has counted those of a part
         return f"Rows without a `{name}` are"
     gaps = frame.column(name).missing
-    return f"{_many(gaps, 'row')} without a `{name}` {_are(gaps)}"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _gaps(columns: Sequence[Column]) -> str:
-    gaps = [f"`{c.name}` in {_many(c.missing, 'row')}" for c in columns if c.missing]
-    return f"Missing: {listed(gaps)}." if gaps else "No value is missing."
-
-
-def _line(column: Column, frame: Frame) -> Row | None:
-    """A column in a table of all."""
-    told = column.statistics
-    if column.counted and 0 < len(column.values) <= 5:
-        parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
-    elif column.numeric and "mean" in told and not column.binary:
-        ends = f"{_value(told['min'])} to {_value(told['max'])}"
-        parts = [ends, f"mean {_value(told['mean'])}", f"median {_value(told['50%'])}"]
-    elif column.numeric and frame.whole and not column.binary:
-        numbers = [row[column.name] for row in frame.rows if row[column.name] is not None]
-        if not numbers:
-            return None
-        mean = sum(numbers) / len(numbers)
-        parts = [f"{_number(min(numbers))} to {_number(max(numbers))}", f"mean {_number(mean)}"]
-    elif column.is_time and "min" in told:
-        parts = [f"{_value(told['min'])} to {_value(told['max'])}"]
-    elif column.values and len(column.values) <= 5:
-        parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
-    elif column.different:
-        parts = [f"{column.different:,} different"]
-    else:
-        parts = []
-    return {
-        "column": column.name,
-        "type": column.dtype,
-        "missing": column.missing,
-        "values": "; ".join(parts),
-    }
-
-
-def _value(value: Any) -> str:
-    """A value as people write it; a date without midnight."""
-    if isinstance(value, str):
-        try:
-            return _number(float(value))
-        except ValueError:
-            return spanned(value.removesuffix(" 00:00:00"))
-    return _number(value)
-
-
-def _name(value: Any) -> str:
-    """The name of a group in a sentence, as it is."""
-    return spanned(_label(value))
-
-
-def _label(value: Any) -> str:
-    """The name of a group: a year is no number with a comma."""
-    text = (
-        value
-        if isinstance(value, str)
-        else f"{value:g}"
-        if isinstance(value, float)
-        else str(value)
-    )
-    return text.removesuffix(" 00:00:00")
-
-
-def _where(query: Query) -> str:
-    """Which rows are meant, with a blank before it; "" for all."""
-    return _told(query.where if query.shares_rows else query.conditions, query)
-
-
-def _told(conditions: Sequence[Condition], query: Query) -> str:
-    """What rows have to be, with a blank before it."""
-    dates = {c.part: c.value for c in conditions if c.part and c.operator == "=="}
-    said = []
-    groups = {key.column for key in query.by}
-    for several in (c for c in conditions if c.operator == "in" and c.column not in groups):
-        names = [_part(v, several.part) for v in several.value]
-        either = f"{', '.join(names[:-1])} or {names[-1]}"
-        on = "on" if several.part == "day" else "in"
-        said.append(f"{on} {either}" if several.part else f"with `{several.column}` {either}")
-    if "month" in dates:
-        said.append(f"in {MONTHS[dates['month'] - 1]} {dates.get('year', '')}".strip())
-    elif "quarter" in dates:
-        said.append(f"in Q{dates['quarter']} {dates.get('year', '')}".strip())
-    elif "year" in dates:
-        said.append(f"in {dates['year']}")
-    if "day" in dates:
-        said.append(f"on {dates['day']}")
-    when = {">": "after", ">=": "from", "<": "before", "<=": "up to", "!=": "not in"}
-    for ends in (c for c in conditions if c.part and c.operator in when):
-        said.append(f"{when[ends.operator]} {_part(ends.value, ends.part)}")
-    timed = any(c.part or c.column.lower() == "year" for c in query.where)
-    if others := [_condition(c, timed) for c in conditions if not c.part and c.operator != "in"]:
-        said.append(f"with {listed(others)}")
-    return "".join(f" {text}" for text in said)
-
-
-def _part(value: Any, part: str) -> str:
-    """A month, a quarter or another part of a date as people name it."""
-    if part == "month":
-        return str(MONTHS[value - 1])
-    return f"Q{value}" if part == "quarter" else _name(value)
-
-
-def _condition(condition: Condition, timed: bool) -> str:
-    """What a row has to be; ``timed`` says that an average is one of the time that is said."""
-    if condition.operator == "missing":
-        return f"no `{condition.column}`"
-    sign = _SIGNS.get(condition.operator, "")
-    if condition.statistic:
-        name = "average" if condition.statistic == "mean" else condition.statistic
-        return f"`{condition.column}` {sign} the {name} of {'that time' if timed else 'all rows'}"
-    return f"`{condition.column}` {sign} {_name(condition.value)}".replace("  ", " ")
+    return f"{count_of(gaps, 'row')} without a `{name}` {are(gaps)}"
 
 
 def _single(query: Query, row: Row, frame: Frame) -> str:
-    where = _where(query)
+    where = where_of(query)
     if query.statistic == "count" and not query.measures:
         count = row["count"]
         if not query.where:
-            return f"`{frame.name}` has {_many(count, 'row')}."
-        share = f" ({_percent(count / frame.size)})" if frame.size else ""
+            return f"`{frame.name}` has {count_of(count, 'row')}."
+        share = f" ({percent(count / frame.size)})" if frame.size else ""
         return f"{_of_all(count, frame)}{where}{share}."
     if query.shares_rows:
-        that = _told(query.that, query)
-        return f"Of the rows{where}, {_percent(row[query.value])} are those{that}."
+        that = conditions_of(query.that, query)
+        return f"Of the rows{where}, {percent(row[query.value])} are those{that}."
     if query.wants == "share":
-        rows = f"of the rows{where}" if where else f"of {_many(frame.size, 'row')}"
-        return f"{_percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
+        rows = f"of the rows{where}" if where else f"of {count_of(frame.size, 'row')}"
+        return f"{percent(row[query.measures[0]])} {rows} have `{query.measures[0]}`."
     if query.statistic == "nunique":
-        many = _many(row[query.measures[0]], "different value")
-        rows = "" if where else f", in {_many(frame.size, 'row')}"
+        many = count_of(row[query.measures[0]], "different value")
+        rows = "" if where else f", in {count_of(frame.size, 'row')}"
         bounds = any(c.operator in (">", ">=", "<", "<=") and not c.part for c in query.where)
         one = " Each has at least one such row." if bounds else ""
         return f"`{query.measures[0]}`{where} has {many}{rows}.{one}"
     parts = [
-        f"{said(Query('aggregate', (measure,), query.statistic))}{where} is {_value(row[measure])}"
-        for measure in query.measures
+        f"{said(Query('aggregate', (name,), query.statistic))}{where} is {value_of(row[name])}"
+        for name in query.measures
     ]
     gaps = frame.column(query.measures[0]).missing
     note = ""
     if gaps and not where:
-        note = f" ({_many(gaps, 'row')} without a value {_are(gaps)} left out)"
+        note = f" ({count_of(gaps, 'row')} without a value {are(gaps)} left out)"
     return f"The {', and the '.join(parts)}{note}."
 
 
 def _of_all(count: int, frame: Frame) -> str:
     """How many of all rows: "15 of 500 rows"."""
-    return f"{count:,} of {_many(frame.size, 'row')}"
+    return f"{count:,} of {count_of(frame.size, 'row')}"
 
 
 def _labels(query: Query, row: Row) -> str:
-    return ", ".join(_name(row[key.label]) for key in query.by)
+    return ", ".join(name_of(row[key.label]) for key in query.by)
 
 
 def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
-    where, column = _where(query), query.value
+    where, column = where_of(query), query.value
     binary = bool(query.measures) and frame.column(column).binary
     shares = query.shares_rows or (binary and query.statistic == "mean")
-    number = _percent if shares else _number
+    number = percent if shares else _number
     if query.subjects:
-        rows = [row for row in rows if _label(row[query.by[0].label]) in query.subjects]
+        rows = [row for row in rows if label_of(row[query.by[0].label]) in query.subjects]
     empty = [_labels(query, row) for row in rows if row.get(column) is None]
     rows = [row for row in rows if row.get(column) is not None]
     if not rows:
@@ -396,7 +245,7 @@ def _grouped(query: Query, rows: list[Row], frame: Frame) -> str:
     what = _share(query) if shares else said(query) if query.measures else "number of rows"
     shown = rows[: query.top] if query.top else rows
     cut = bool(query.order) and len(rows) == query.most  # the code gives no more
-    cells = [{**row, column: _percent(row[column])} for row in rows] if shares else rows
+    cells = [{**row, column: percent(row[column])} for row in rows] if shares else rows
     single = len(query.measures) <= 1 and query.wants != "difference" and not cut
     if (
         single
@@ -460,7 +309,7 @@ def _share(query: Query) -> str:
     """Of what a share is told, in words."""
     if query.measures:
         return f"share of `{query.measures[0]}`"
-    return f"share of rows{_told(query.that, query)}"
+    return f"share of rows{conditions_of(query.that, query)}"
 
 
 def _same(one: Row, other: Row, column: str) -> bool:
@@ -488,7 +337,7 @@ def _table(query: Query, rows: Sequence[Row], limit: int = 25) -> str:
     different = query.statistic == "nunique" and query.kind == "aggregate"
     cells = [
         {
-            f"different {k}" if different and k not in labels else k: _label(v)
+            f"different {k}" if different and k not in labels else k: label_of(v)
             if k in labels
             else v
             for k, v in row.items()
@@ -514,18 +363,14 @@ def _rounded(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def _percent(value: Any) -> str:
-    return f"{100 * value:.1f} %" if isinstance(value, int | float) else "unknown"
-
-
 def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
-    where, column = _where(query), query.value
+    where, column = where_of(query), query.value
     if not query.by:
         return _single(query, rows[0], frame)
     by = query.by[0].label
     if query.statistic == "mean":
         shares = [(row, row[column]) for row in rows if row[column] is not None]
-        that = _told(query.that, query) if query.that else f" with `{column}`"
+        that = conditions_of(query.that, query) if query.that else f" with `{column}`"
         what = f"Share of rows{that}{where}"
     else:
         known = [row for row in rows if row[column] is not None]
@@ -539,17 +384,17 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
             f"Share of the total `{column}`{where}, which is {_number(total)}"
         )  # fmt: skip
     if query.subjects:
-        share = next((s for row, s in shares if _label(row[by]) == query.subjects[0]), 0)
-        counts = [row[column] for row in rows if _label(row[by]) == query.subjects[0]]
+        share = next((s for row, s in shares if label_of(row[by]) == query.subjects[0]), 0)
+        counts = [row[column] for row in rows if label_of(row[by]) == query.subjects[0]]
         of = f" ({_number(counts[0])} of {_number(total)})" if counts else ""
         all_of = "the rows" if query.statistic == "count" else f"`{column}`"
-        return f"`{by}` is {_name(query.subjects[0])} in {_percent(share)} of {all_of}{where}{of}."
-    inline = listed([f"{_labels(query, row)} ({_percent(s)})" for row, s in shares])
+        return f"`{by}` is {name_of(query.subjects[0])} in {percent(share)} of {all_of}{where}{of}."
+    inline = listed([f"{_labels(query, row)} ({percent(s)})" for row, s in shares])
     if len(shares) <= _INLINE:
         return f"{what}: {inline}."
     return f"{what}:\n\n" + markdown_table(
         [
-            {**{key.label: _label(row[key.label]) for key in query.by}, "share": _percent(s)}
+            {**{key.label: label_of(row[key.label]) for key in query.by}, "share": percent(s)}
             for row, s in shares
         ]
     )
@@ -557,27 +402,27 @@ def _shares(query: Query, rows: list[Row], frame: Frame) -> str:
 
 def _compared(query: Query, rows: list[Row], frame: Frame) -> str:
     column, label = query.value, query.by[0].label
-    found = {_label(row[label]): row[column] for row in rows}
+    found = {label_of(row[label]): row[column] for row in rows}
     one, other = query.subjects
     if found.get(one) is None or found.get(other) is None:
-        return f"`{label}` has no value for {_name(one if found.get(one) is None else other)}."
+        return f"`{label}` has no value for {name_of(one if found.get(one) is None else other)}."
     more = found[one] > found[other]
     yes = more == (query.order == "descending") and found[one] != found[other]
     binary = query.statistic == "mean" and frame.column(column).binary
-    shown = {s: _percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
+    shown = {s: percent(found[s]) if binary else _number(found[s]) for s in (one, other)}
     what = f"share of `{column}`" if binary else said(query) if query.measures else "number of rows"
     about = f"`{label}` " if frame.column(query.by[0].column).binary else ""
-    name = {s: f"{about}{_name(s)}" for s in (one, other)}
+    name = {s: f"{about}{name_of(s)}" for s in (one, other)}
     if query.yes_no:
         values = f"{shown[one]} for {name[one]} and {shown[other]} for {name[other]}"
-        return f"{'Yes' if yes else 'No'}: the {what} is {values}{_where(query)}."
+        return f"{'Yes' if yes else 'No'}: the {what} is {values}{where_of(query)}."
     if found[one] == found[other]:
         both = f"{name[one]} and {name[other]}"
-        return f"{both} have the same {what}{_where(query)}: {shown[one]}."
+        return f"{both} have the same {what}{where_of(query)}: {shown[one]}."
     ahead, behind = (one, other) if yes else (other, one)
     degree = "higher" if query.order == "descending" else "lower"
     values = f"{shown[ahead]}, and {name[behind]} {shown[behind]}"
-    return f"{name[ahead]} has the {degree} {what}{_where(query)}: {values}."
+    return f"{name[ahead]} has the {degree} {what}{where_of(query)}: {values}."
 
 
 def _change(first: Any, last: Any) -> str:
@@ -593,7 +438,7 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
     rows = [row for row in rows if row.get(names[0]) is not None and row.get(names[1]) is not None]
     if not rows:
         return "There are no two values to compare."
-    label, where = query.by[0].label if query.by else "", _where(query)
+    label, where = query.by[0].label if query.by else "", where_of(query)
     measure = "" if query.kind == "growth" else f" `{query.measures[0]}`"
     if query.kind == "change" and len(query.by) == 2:
         ends = years_of(query)
@@ -612,12 +457,12 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         return f"{ends}, by {row[names[1]] - row[names[0]]:+,.4g}" if averages else ends
 
     lines = [
-        f"{_name(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
+        f"{name_of(row[label]) if label else 'It'} {_change(row[names[0]], row[names[1]])} "
         f"({step(row)})"
         for row in ranked
     ]
     table = [
-        {label: _label(r[label]), names[0]: r[names[0]], names[1]: r[names[1]],
+        {label: label_of(r[label]), names[0]: r[names[0]], names[1]: r[names[1]],
          "change": _change(r[names[0]], r[names[1]])}
         for r in ranked
     ] if label else []  # fmt: skip
@@ -640,8 +485,8 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
         rest = f"; then {listed([line for _, line in others[:3]])}" if others else ""
         steps = sorted(moved, key=lambda m: m[0][names[1]] - m[0][names[0]], reverse=not falling)
         by_amount = steps[0][0]
-        amount = f" By amount it is {_name(by_amount[label])}." if by_amount is not best else ""
-        name, most = _name(best[label]), "least" if least else "most"
+        amount = f" By amount it is {name_of(by_amount[label])}." if by_amount is not best else ""
+        name, most = name_of(best[label]), "least" if least else "most"
         change = change.removeprefix(name).strip()
         sentence = (
             f"{name} {verb} {most}{measure and ' in' + measure}{where}: {change}{rest}.{amount}"
@@ -650,7 +495,7 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
     if query.kind == "change" and not label:
         first, last = rows[0]["first"], rows[0]["last"]
         went = f"from {_number(first)} to {_number(last)} ({_change(first, last)})"
-        return f"{_yes(query, first, last)}{measure.strip()} went {went}{_where(query)}."
+        return f"{_yes(query, first, last)}{measure.strip()} went {went}{where_of(query)}."
     if averages and joined(query, frame):
         what = said(Query("aggregate", (), query.statistic))
         lead = f"From `{names[0]}` to `{names[1]}`, the {what} by `{label}` of rows that have both"
@@ -688,22 +533,22 @@ def _yes(query: Query, first: Any, last: Any) -> str:
 def _over_time(query: Query, rows: list[Row]) -> str:
     """How a measure changed from the first period to the last."""
     column, label = query.value, query.by[0].label
-    rows = sorted((r for r in rows if r[column] is not None), key=lambda r: _label(r[label]))
+    rows = sorted((r for r in rows if r[column] is not None), key=lambda r: label_of(r[label]))
     if not rows:
         return f"There is no {label} to compare."
     first, last = rows[0], rows[-1]
     parts = {c.part for c in query.where}
-    years = {_label(row[label])[:4] for row in rows}
+    years = {label_of(row[label])[:4] for row in rows}
     for part in ("month", "quarter"):
         if part in parts and "year" not in parts and len(years) > 1:
             return f"I cannot tell of which year these {part}s are: name it with them."
     if len(rows) == 1:  # "How much rain fell in 2024" may ask for no change at all
-        sentence = f"{said(query)} was {_number(first[column])} in {_name(first[label])}"
+        sentence = f"{said(query)} was {_number(first[column])} in {name_of(first[label])}"
         return f"{sentence[:1].upper()}{sentence[1:]}; there is only one {label}, so no change."
     sentence = (
         f"{_yes(query, first[column], last[column])}{said(query)} went from "
-        f"{_number(first[column])} in {_name(first[label])} to {_number(last[column])} in "
-        f"{_name(last[label])} ({_change(first[column], last[column])})."
+        f"{_number(first[column])} in {name_of(first[label])} to {_number(last[column])} in "
+        f"{name_of(last[label])} ({_change(first[column], last[column])})."
     )
     sentence = sentence[:1].upper() + sentence[1:]
     return sentence if len(rows) == 2 else f"{sentence}\n\n{_table(query, rows)}"
@@ -711,29 +556,29 @@ def _over_time(query: Query, rows: list[Row]) -> str:
 
 def _missing(query: Query, rows: list[Row], frame: Frame) -> str:
     count = int(rows[0]["rows"])
-    where = _where(query)
-    share = f" ({_percent(count / frame.size)})" if frame.size and not where else ""
+    where = where_of(query)
+    share = f" ({percent(count / frame.size)})" if frame.size and not where else ""
     if len(query.measures) == 1:
         has = "has" if count == 1 else "have"
-        told = _many(count, "row") if where else _of_all(count, frame)
+        told = count_of(count, "row") if where else _of_all(count, frame)
         return f"{told}{where} {has} no value of `{query.measures[0]}`{share}."
     columns = [frame.column(m) for m in query.measures]
     if count and query.statistic == "sum":
-        return f"{_many(count, 'value')} {_are(count)} missing: {_gaps(columns)[9:]}"
+        return f"{count_of(count, 'value')} {are(count)} missing: {gaps_of(columns)[9:]}"
     if not count:
         return f"No value is missing in `{frame.name}`{where}."
-    gaps = "" if where else f" {_gaps(columns)}"
+    gaps = "" if where else f" {gaps_of(columns)}"
     return f"{_of_all(count, frame)}{where} lack a value{share}.{gaps}"
 
 
 def _values(query: Query, rows: list[Row], frame: Frame) -> str:
     column = query.measures[0]
-    names = [_name(row[column]) for row in rows if row[column] is not None]
+    names = [name_of(row[column]) for row in rows if row[column] is not None]
     more = ", …" if len(names) > 20 else ""
     count = frame.column(column).different if not query.where else None
     count = max(count or 0, len(names))
     shown = ", ".join(names[:20]) if more else listed(names)
-    return f"`{column}`{_where(query)} has {_many(count, 'different value')}: {shown}{more}."
+    return f"`{column}`{where_of(query)} has {count_of(count, 'different value')}: {shown}{more}."
 
 
 def _correlation(query: Query, row: Row, frame: Frame) -> str:
@@ -747,16 +592,16 @@ def _correlation(query: Query, row: Row, frame: Frame) -> str:
     sign = "" if size < 0.1 else " positive" if value > 0 else " negative"
     return (
         f"There is {strength}{sign} correlation between `{one}` and `{other}`"
-        f"{_where(query)}: r = {value:.3f}."
+        f"{where_of(query)}: r = {value:.3f}."
     )
 
 
 def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
-    where = _where(query)
+    where = where_of(query)
     if not query.measures:
         most = query.top or _SHOWN
         cut = len(rows) >= most  # the code gives the first rows only
-        which = f"The first {_many(most, 'row')}" if cut else "Rows"
+        which = f"The first {count_of(most, 'row')}" if cut else "Rows"
         also = "; there may be more" if cut else ""
         return f"{which} of `{frame.name}`{where}{also}:\n\n{markdown_table(rows, most)}"
     column = query.measures[0]
@@ -771,18 +616,18 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         return _told_of_first(query, best, cut, frame)
     if frame.column(column).dated:
         end = "last" if query.order == "descending" else "first"
-        held = [f"`{k}` {_value(v)}" for k, v in rows[0].items() if k != column and v is not None]
+        held = [f"`{k}` {value_of(v)}" for k, v in rows[0].items() if k != column and v is not None]
         one_of = f", one of {len(best)} of that time" if len(best) > 1 else ""
-        which = f"The {end} row{where} is of {_name(rows[0][column])}{one_of}"
+        which = f"The {end} row{where} is of {name_of(rows[0][column])}{one_of}"
         return f"{which}: {', '.join(held[:8])}."
     label = query.by[0].column if query.by else first
-    labels = dict.fromkeys(_name(row[label]) for row in best) if label else {}
+    labels = dict.fromkeys(name_of(row[label]) for row in best) if label else {}
     names = _some([*labels], cut) if labels else ""
     if query.by and frame.column(label).numeric:
         names = f"`{label}` {names}"
     lead = _lead(query)
     told = {
-        k: dict.fromkeys(_name(_cell(row[k])) for row in best if row[k] is not None) for k in keep
+        k: dict.fromkeys(name_of(_cell(row[k])) for row in best if row[k] is not None) for k in keep
     }
     others = ", ".join(
         f"`{k}` {listed([*values])}"
@@ -802,36 +647,36 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
 
 def _told_of_first(query: Query, best: Sequence[Row], cut: bool, frame: Frame) -> str:
     """What is asked of the first row of an order, or of those that share its place."""
-    column, where = query.measures[0], _where(query)
+    column, where = query.measures[0], where_of(query)
     lead = f"the {_lead(query)} `{column}`{where} ({_number(best[0][column])})"
     if len(best) > 1:
-        many = _many(len(best), "row")
+        many = count_of(len(best), "row")
         names = dict.fromkeys(n for n in (_telling(query, frame), *query.told) if n)
         cells = [{n: _cell(row[n]) for n in names} for row in best]
         least = "At least " if cut else ""
         return f"{least}{many} have {lead}:\n\n{markdown_table(cells, 50)}"
     row = best[0]
-    held = [f"`{n}` {_value(row[n])}" if row[n] is not None else f"no `{n}`" for n in query.told]
+    held = [f"`{n}` {value_of(row[n])}" if row[n] is not None else f"no `{n}`" for n in query.told]
     first = _telling(query, frame)
-    name = f" It is {_name(row[first])}." if first and first not in query.told else ""
+    name = f" It is {name_of(row[first])}." if first and first not in query.told else ""
     return f"The row with {lead} has {listed(held)}.{name}"
 
 
 def _of_top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """A statistic of the first rows of an order; of which they are only some, that is said."""
-    column, where = query.measures[0], _where(query)
+    column, where = query.measures[0], where_of(query)
     known = [row for row in rows if row[column] is not None]
     shown, rest = known[: query.top], known[query.top or 0 :]
     ties = [row for row in rest if _same(row, shown[-1], column)]
-    lead = f"the {_many(len(shown), 'row')} with the {_lead(query)} `{column}`{where}"
+    lead = f"the {count_of(len(shown), 'row')} with the {_lead(query)} `{column}`{where}"
     parts = []
     for name in query.told:
         values = [row[name] for row in shown]
         value = computed(query.statistic, values)
         what = said(Query("aggregate", (name,), query.statistic))
         gaps = sum(v is None for v in values)
-        lack = f" ({_many(gaps, 'row')} without a value {_are(gaps)} left out)" if gaps else ""
-        is_value = "not there" if value is None else _value(value)
+        lack = f" ({count_of(gaps, 'row')} without a value {are(gaps)} left out)" if gaps else ""
+        is_value = "not there" if value is None else value_of(value)
         parts.append(f"{what} of {lead} is {is_value}{lack}")
     sentence = f"The {', and the '.join(parts)}."
     if len(shown) < (query.top or 0):
@@ -839,14 +684,14 @@ def _of_top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     if ties and {*query.told} - {column}:
         least = "at least " if len(ties) == len(rest) and len(rows) == query.most else ""
         share = "has" if len(ties) == 1 else "have"
-        more = f"{least}{_many(len(ties), 'more row')} {share}"
+        more = f"{least}{count_of(len(ties), 'more row')} {share}"
         sentence += f" Which rows are the last of them is chance: {more} the same `{column}`."
     return sentence
 
 
 def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     """The rows of a table in an order, and those that only fall short of it by chance."""
-    where, column = _where(query), query.measures[0]
+    where, column = where_of(query), query.measures[0]
     up = "ascending" if query.order == "ascending" else "descending"
     order = f" by `{column}`, {up}" if query.order else ""
     known = [row for row in rows if row[column] is not None] if query.order else rows
@@ -856,15 +701,15 @@ def _top_rows(query: Query, rows: Sequence[Row], frame: Frame) -> str:
     if ties:
         least = "at least " if len(rows) == query.most and len(ties) == len(rest) else ""
         first = _telling(query, frame)
-        named = _some([_name(row[first]) for row in ties], bool(least)) if first else ""
-        value = f"with the same `{column}`: {_value(ties[0][column])}"
-        also = f"\n\nAlso {named or least + _many(len(ties), 'row')}, {value}."
+        named = _some([name_of(row[first]) for row in ties], bool(least)) if first else ""
+        value = f"with the same `{column}`: {value_of(ties[0][column])}"
+        also = f"\n\nAlso {named or least + count_of(len(ties), 'row')}, {value}."
     elif not query.order and len(rows) == query.most:
         order = "; there may be more"
     told = dict.fromkeys(n for n in (_telling(query, frame), *query.told, column) if n)
     names = told if query.told else rows[0]
     cells = [{name: _cell(row[name]) for name in names} for row in shown]
-    lead = f"The first {_many(len(shown), 'row')}{where}{order}"
+    lead = f"The first {count_of(len(shown), 'row')}{where}{order}"
     return f"{lead}:\n\n{markdown_table(cells, 50)}{also}"
 
 
