@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from ...transcript import spanned
-from .data_words import CHANGES, DOWN, EXTREMES, GROWTH, RELATION, SHARE, SORT, SUMMARY, UP
+from .data_words import CHANGES, DOWN, EXTREMES, GROWTH, RELATION, ROWS, SHARE, SORT, SUMMARY, UP
 from .data_words import SHOW as SHOWS
 from .evaluation import evaluate
 from .frames import (
@@ -33,7 +33,7 @@ from .history import Fact, Talk, as_asked, listed, of_edited, rejection
 from .overviews import head, overview, shape
 from .pandas_code import code, result
 from .plots import change_of_drawn, chart_of_that, drawn
-from .queries import SHOWN, Query
+from .queries import SHOWN, Key, Query
 from .questions import names_frame, read, statistic_of
 from .replies import plotted, reply
 from .tools import TOOLS, Offer, best, of_other_files
@@ -393,6 +393,7 @@ class Analysis:
             chart is not None
             or isinstance(found, str)
             or (found.kind in ("values", "summary") and not _ASKS_ALL & set(words(step)))
+            or _names_alone(found, step)
         )
         if not before or not (vague or _LEANS.match(step)) or len(words(step)) > 8:
             return found
@@ -599,6 +600,8 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
     turned = change.order if superlative(rest) and earlier.wants == "first" else ""
     if not (statistic or turned or change.by or change.measures or change.conditions):
         return "I cannot tell what that asks for" if isinstance(found, Query) else found
+    if subject := _other_subject(earlier, change):
+        return replace(earlier, subjects=(subject,))
     columns = {condition.column for condition in change.conditions}
     kept = [c for c in earlier.where if c.column not in columns]
     that = [c for c in earlier.that if c.column not in columns]
@@ -617,6 +620,21 @@ def followed(earlier: Query | str, step: str, frame: Frame, found: Query | str) 
         chart=_chart(earlier, change, frame),
         assumed=change.assumed,
     )
+
+
+def _names_alone(found: Query, step: str) -> bool:
+    """Whether a step only says of which rows it is: "South?" and "in 2025?"."""
+    bare = found.kind == "rows" and not (found.measures or found.order or found.told)
+    return bare and len(step.split()) <= 3 and not (_ASKS_ALL | ROWS) & set(words(step))
+
+
+def _other_subject(earlier: Query, change: Query) -> str:
+    """The value that "and South?" asks for after the share of another one; "" without it."""
+    if earlier.wants != "share" or len(earlier.subjects) != 1 or len(change.conditions) != 1:
+        return ""
+    (condition,) = change.conditions
+    is_other = condition.operator == "==" and (Key(condition.column),) == earlier.by
+    return str(condition.value) if is_other and not condition.part else ""
 
 
 def _chart(earlier: Query, change: Query, frame: Frame) -> str:

@@ -124,7 +124,7 @@ FILLERS = word_set(
     "people there's there're contain contains include includes exist statistics stats numbers "
     "breakdown break down split difference differ differs vs versus standard board aboard old "
     "first last total altogether report together fit among aged placed scored "
-    "took taken gives gave"
+    "took taken gives gave kindly thanks thank"
 )
 # Words that mean the same where a column is looked for.
 _SAME = [

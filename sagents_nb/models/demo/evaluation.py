@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -11,6 +12,8 @@ import msgspec
 
 from .frames import Frame, Row, as_number
 from .queries import Condition, Key, Query, joined, times_of, years_of
+
+_DAYS = list(calendar.day_name)
 
 
 def evaluate(query: Query, frame: Frame) -> list[Row] | None:
@@ -211,11 +214,16 @@ def _groups(keys: Sequence[Key], rows: Sequence[Row]) -> dict[tuple[Any, ...], l
                 _period(v, k.period) if k.period else v for k, v in zip(keys, values, strict=True)
             )
             groups.setdefault(held, []).append(row)
-    return dict(sorted(groups.items(), key=lambda item: tuple(map(_rank, item[0]))))
+    periods = [key.period for key in keys]
+
+    def order(item: tuple[tuple[Any, ...], list[Row]]) -> tuple[Any, ...]:
+        return tuple(map(_rank, item[0], periods))
+
+    return dict(sorted(groups.items(), key=order))
 
 
-def _rank(value: Any) -> tuple[bool, Any]:
-    return isinstance(value, str), value
+def _rank(value: Any, period: str) -> tuple[bool, Any]:
+    return isinstance(value, str), _DAYS.index(value) if period == "weekday" else value
 
 
 def _grouped(query: Query, rows: Sequence[Row], frame: Frame) -> list[Row]:

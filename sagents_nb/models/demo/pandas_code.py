@@ -108,8 +108,16 @@ class _Code:
                 return [f".groupby({by})[{query.value!r}].{how}()"]
             return [f".groupby({by}).{how}().rename({query.value!r})"]
         if query.statistic == "count" and not query.measures:
-            return [f".groupby({by}).size().rename('count')"]
-        return [f".groupby({by})[{self.measures()}].{self.statistic()}"]
+            return [f".groupby({by}).size().rename('count')", *self.in_turn()]
+        return [f".groupby({by})[{self.measures()}].{self.statistic()}", *self.in_turn()]
+
+    def in_turn(self) -> list[str]:
+        """Weekdays from Monday on, which else come in the order of their names."""
+        if self.query.by[0].period != "weekday" or self.query.order:
+            return []
+        self.imports.append("import calendar")
+        first = "level=0, sort_remaining=False, " if len(self.query.by) > 1 else ""
+        return [f".sort_index({first}key=lambda days: days.map(list(calendar.day_name).index))"]
 
     def statistic(self) -> str:
         """What is made of the measures; where nothing is there, a total is missing and not 0."""

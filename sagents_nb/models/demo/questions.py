@@ -11,6 +11,7 @@ import re
 
 from msgspec.structs import replace
 
+from ...kinds import nearest
 from .aggregates import aggregate_of
 from .asked import Asked, neglected_word
 from .comparisons import comparison_of
@@ -97,7 +98,9 @@ class _Question(Asked):
         if unknown := self.reading.unknown(kind):
             names = listed([f"“{word}”" for word in unknown[:3]])
             means = "means" if len(unknown) == 1 else "mean"
-            return f"I cannot tell what {names} {means} in `{self.frame.name}`"
+            near = nearest(unknown[0], (c.name for c in self.frame.columns))
+            asks = f" (is `{near}` meant?)" if near and len(unknown) == 1 else ""
+            return f"I cannot tell what {names} {means} in `{self.frame.name}`{asks}"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
         measured = found.kind in ("rows", "summary", "change", "plot") or found.measures
@@ -127,7 +130,8 @@ class _Question(Asked):
         if self.reading.words.count("many") > 1 and not self.compared:
             return "it asks for two counts at once"
         without = says_without(self)
-        if says(PLOT):
+        over_time = "over time" in " ".join(self.reading.words)
+        if says(PLOT) or (says(SHOW) and over_time):
             return plot_of(self)
         if span := span_of(self, where):
             return span

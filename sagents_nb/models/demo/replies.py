@@ -356,7 +356,8 @@ def _rounded(rows: Sequence[Row]) -> list[Row]:
             places[name] = 1
     return [
         {
-            k: round(v, places[k]) if k in places and isinstance(v, float) else v
+            # Of thousands none is shown, and what is rounded twice is another number.
+            k: round(v, places[k]) if k in places and isinstance(v, float) and abs(v) < 1000 else v
             for k, v in r.items()
         }
         for r in rows

@@ -46,6 +46,12 @@ _ERRORS = re.compile(
     r"\bmargins? of error\b|\berror bars?\b",
     re.IGNORECASE,
 )
+# Shops that a frame has rows of, where nothing is stored.
+_SHOPS = re.compile(
+    r"\b(?:per|by|each|every|which|what|of|in|between|across|the|our|all|for)\s+stores?\b|\bstores\b|"
+    r"\b(?:by|per)\s+\w+\s+and\s+store\s+(?:in|of|for|from)\s+(?=`)",
+    re.IGNORECASE,
+)
 _ORDERS = {stem(word) for word in ("first", "last", "new", "all")}  # they say nothing of a tool
 
 
@@ -91,9 +97,10 @@ class Clause:
         self.text = text
         self.lower = text.lower()
         bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", text)))
+        does = _ERRORS.sub(" ", unquoted(PATH.sub(" ", _SHOPS.sub(" ", text))))
         self.stems = stems(bare)
-        self.verbs = groups([stem(first_verb(bare))])
-        self.asked = groups(self.stems) if self.verbs != {"write"} else self.verbs
+        self.verbs = groups([stem(first_verb(does))])
+        self.asked = groups(stems(does)) if self.verbs != {"write"} else self.verbs
         self.own_verb = own_verb(bare)
         self.is_sum = ARITHMETIC.search(bare) is not None
         self.delegates = bool(DELEGATES.match(text))

@@ -139,8 +139,12 @@ _LEAD = re.compile(
     rf"^(?:(?:{_SAYS_NOTHING}),\s+|"
     r"(?:please|now|then|finally|first(?!\s+(?:\w+\s+)?(?:\d+|rows?)\b)|next|also|ok|okay|so|"
     r"and|hi|hello|hey)[,!]?\s+|"
-    r"(?:can|could|would|will)\s+you\s+(?:please\s+)?|i\s+(?:want|need)\s+you\s+to\s+|"
-    r"i(?:'d| would)\s+like\s+you\s+to\s+|let(?:'s| us)\s+|you\s+should\s+|"
+    r"(?:can|could|would|will)\s+you\s+(?:please\s+|kindly\s+)?|kindly\s+|"
+    r"i\s+(?:want|need)\s+you\s+to\s+|i(?:'d| would)\s+like\s+you\s+to\s+|"
+    r"i(?:(?:'d| would)\s+(?:like|love)|\s+(?:want|need))\s+to\s+(?=see\b)|"
+    r"(?:i(?:(?:'d| would)\s+(?:like|love)|\s+(?:want|need))\s+to\s+know|do\s+you\s+know|"
+    r"i\s+wonder|i(?:'m| am)\s+wondering)\s+(?!if\b|whether\b)|"
+    r"let(?:'s| us)\s+|you\s+should\s+|"
     # How a task is told to a sub-agent, and a question to anybody.
     r"(?:(?:your|the)\s+)?task(?:\s+is)?(?::|\s+to\b)\s*|"
     r"(?:find(?:\s+out)?|tell\s+(?:me|us)|work\s+out|figure\s+out|determine)\s+"
@@ -157,8 +161,11 @@ _RESTRICTING = re.compile(
     r"before|until)\b[^,]*$",
     re.IGNORECASE,
 )
+# Where a store is a shop by which something is grouped.
+_BY = re.compile(r"\b(?:by|per|each|every)\s+\w+$", re.IGNORECASE)
+_SHOP = re.compile(r"stores?(?:$|\W*$|\s+(?:in|of|for|from)\b)", re.IGNORECASE)
 _PLEASE = re.compile(
-    r",?\s+(?:please|now|for me|and (?:return|report)(?: back)?"
+    r",?\s+(?:please|now|for me|thanks|thank you|many thanks|cheers|and (?:return|report)(?: back)?"
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
     re.IGNORECASE,
 )
@@ -401,6 +408,8 @@ def clauses(text: str) -> list[str]:
                 continue  # "Except for Oslo, which is largest": it is a part of what follows
             if _LEAD.fullmatch(f"{before} "):
                 begin = separator.end()  # "And then": the first word asks for nothing
+            elif _BY.search(before) and _SHOP.match(ahead):
+                continue  # "by weekday and store"
             elif following and (then or following[0] in VERBS or asks):
                 parts.append(prefix + before)
                 begin = separator.end()
