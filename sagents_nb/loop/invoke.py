@@ -228,12 +228,15 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
     return value
 
 
-async def _last_words(future: Future[tuple[Any, BaseException | None]]) -> Any:
+async def _last_words(
+    future: Future[tuple[Any, BaseException | None]],
+) -> tuple[Any, None] | None:
     """What work that was interrupted still gives, if it does so in a moment; else None."""
     await asyncio.wait([asyncio.wrap_future(future)], timeout=_LAST_WORDS)
-    if not future.done() or future.cancelled() or future.exception() or future.result()[1]:
+    if not future.done() or future.cancelled() or future.exception():
         return None
-    return future.result()
+    value, error = future.result()
+    return None if error is not None or _has_more(value) else (value, None)
 
 
 def _still_wanted(context: ToolContext) -> None:

@@ -264,6 +264,32 @@ def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float 
     assert results(session.state) == ["counted so far"]
 
 
+def test_what_a_stopped_tool_would_still_await_is_not_begun() -> None:
+    begun = threading.Event()
+    given: list[Any] = []
+
+    async def more() -> str:
+        begun.set()
+        return "more"
+
+    @sa.tool(run_on="main")
+    def count(ctx: sa.ToolContext) -> Any:
+        ctx.progress("begun")
+        try:
+            while True:
+                pass
+        except KeyboardInterrupt:
+            given.append(more())
+            return given[0]
+
+    session = session_of(call("count"), "done", tools=[count])
+    thread = when_begun(session, session.cancel)
+    assert session.send("go").result().status == "cancelled"
+    thread.join(PATIENCE)
+    assert not begun.is_set()
+    given[0].close()
+
+
 def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
     slow = sa.tool(compute.function, name="slow", run_on="main", timeout=0.01)
     result = agent_of(call("slow"), "done", tools=[slow]).run("go")
