@@ -24,7 +24,7 @@ from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Run, Session
 from ..session.headless import decide, joined
-from ..transcript import latest_markdown, markdown
+from ..transcript import markdown
 from .capture import close_shown
 from .outputs import Place, awaited, here, run_again, shown_in
 from .status_text import cleaning, interrupt_text, kept_text, markdown_output, under_way_text
@@ -60,7 +60,7 @@ async def run_cell(
         return None
     try:
         with output.awaited():
-            result = await _final_result(session, run, unattended, wait, output)
+            result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
         await _wait_for_shutdown(session)
         stop_run(session, run)
@@ -80,9 +80,7 @@ async def run_cell(
     return result
 
 
-async def _final_result(
-    session: Session, run: Run, unattended: bool, wait: bool, output: CellOutput
-) -> RunResult:
+async def _final_result(session: Session, run: Run, unattended: bool, wait: bool) -> RunResult:
     """The result once nothing is left to decide."""
     result = None
     while True:
@@ -94,7 +92,6 @@ async def _final_result(
             if following is None:
                 return result
         else:
-            output.say_so_far(session, result)
             while still_asks(session, run):
                 await asyncio.sleep(HEARTBEAT / 2)
             following = run_after(session, run)
@@ -238,11 +235,6 @@ class CellOutput:
             close_shown(result.messages)
             self._tell_said(session, result.messages)
         self.follow(session, told=result is not None)
-
-    def say_so_far(self, session: Session, result: RunResult) -> None:
-        """Show what was said before somebody is asked: the kernel may end before the answer."""
-        said = latest_markdown(result.messages, cleaning())
-        self._tell(session, f"{said}\n\n{under_way_text(session)}")
 
     def follow(self, session: Session, told: bool = False) -> None:
         """Show how it ended whenever it has, though the cell has ended before.

@@ -74,7 +74,7 @@ class NotebookFace:
             raise
         try:
             with output.awaited():
-                result = _final_result(session, run, unheard, end, output)
+                result = _final_result(session, run, unheard, end)
         except KeyboardInterrupt:
             stop_run(session, run)
             output.finish(session, _result_of_stopped(session, run))
@@ -103,9 +103,7 @@ class NotebookFace:
             )
 
 
-def _final_result(
-    session: Session, run: Run, unheard: bool, end: float | None, output: CellOutput
-) -> RunResult:
+def _final_result(session: Session, run: Run, unheard: bool, end: float | None) -> RunResult:
     """The result once nothing is left to decide; ``end`` is a time of the monotonic clock."""
     result = None
     while True:
@@ -117,7 +115,6 @@ def _final_result(
             if following is None:
                 return result
         else:
-            output.say_so_far(session, result)
             _await_answer(session, run, end)
             following = run_after(session, run)
             if following is None:

@@ -34,27 +34,6 @@ def test_long_results_are_folded_without_their_kernel_too(lab_window: LabWindow)
     notebook.screenshot("reopened-folded")
 
 
-@pytest.mark.soak
-def test_what_waits_for_an_answer_is_told_without_its_kernel(lab_window: LabWindow) -> None:
-    notebook = agent_notebook(
-        lab_window,
-        "session(['I write it.', "
-        "ToolCall('c1', 'write_file', {'file_path': '/a.md', 'content': 'A'})], 'Done.')",
-        "%%agent\nWrite it.",
-    )
-    notebook.run_cell(1)
-    expect(part(notebook, 1, "tool-card").get_by_role("button", name="Approve")).to_be_visible()
-    notebook.screenshot("waits-live")
-    notebook.page.evaluate(f"{NOTEBOOK}.sessionContext.shutdown()")
-    notebook.save()
-    notebook.reload()
-    output = notebook.cell_outputs(1)
-    expect(output).to_contain_text("I write it.")
-    expect(output).to_contain_text("waits for a decision")
-    output.scroll_into_view_if_needed()
-    notebook.screenshot("waits-reopened")
-
-
 @pytest.mark.parametrize("host", ["lab_window", pytest.param("notebook7", marks=pytest.mark.soak)])
 def test_what_was_said_is_there_without_its_kernel(
     request: pytest.FixtureRequest, host: str

@@ -242,38 +242,6 @@ def test_a_notebook_saved_in_mid_run_says_what_goes_on_in_the_next_kernel(
     assert "at work" not in cell.updates[-1]["text/markdown"]
 
 
-@pytest.mark.parametrize("asking", ["%%agent\nGo.", "session.send('Go.').result(wait=True)"])
-def test_a_notebook_saved_while_somebody_is_asked_says_what_was_said_so_far(
-    new_kernel: Callable[[], Kernel], asking: str
-) -> None:
-    kernel = new_kernel()
-    kernel.ok(
-        """
-import threading, time
-call = sa.ToolCall("c1", "write_file", {"file_path": "/a.md", "content": "A"})
-agent = sa.Agent(sa.ScriptedModel([call, "Done."]), interrupt_on={"write_file": True})
-session = sa.Session(agent)
-%agent use session
-
-def answer():
-    while session.status != "interrupted":
-        time.sleep(0.001)
-    session.approve()
-
-threading.Thread(target=answer, daemon=True).start()
-""",
-        front_end=True,
-    )
-    cell = kernel.ok(asking, front_end=True)
-    asked, ended = (update["text/markdown"] for update in cell.updates)
-    assert asked.startswith(
-        "> Go.\n\n- `write_file(file_path='/a.md', content='A')` waits for a decision\n\n"
-        "*The agent was at work when this was saved.*"
-    )
-    assert "Done." in ended
-    assert "waits" not in ended
-
-
 def test_an_unattended_notebook_keeps_nothing(
     new_kernel: Callable[[], Kernel], tmp_path: Path
 ) -> None:

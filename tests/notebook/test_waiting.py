@@ -105,22 +105,6 @@ def test_a_run_of_a_session_is_waited_for_through_all_that_it_asks(kernel: Kerne
     assert ran.text == "completed Told. []\n", ran.reply
 
 
-def test_what_is_answered_before_anybody_waits_for_it_is_not_waited_for(kernel: Kernel) -> None:
-    kernel.ok(
-        "import time\n"
-        "from sagents_nb.notebook.cell import CellOutput\n"
-        "say_so_far = CellOutput.say_so_far\n"
-        "def answered_meanwhile(output, session, result):\n"
-        "    session.approve()\n"
-        "    while session.status in ('interrupted', 'running'):\n"
-        "        time.sleep(0.001)\n"
-        "CellOutput.say_so_far = answered_meanwhile"
-    )
-    asking = "print(agent([write], 'Done.').run('Write.', wait=True).text)"
-    assert kernel.ok(asking, front_end=True).text == "Done.\n"
-    kernel.ok("CellOutput.say_so_far = say_so_far")
-
-
 def test_the_kernels_interrupt_ends_a_cell_that_waits_and_denies_what_waited(
     kernel: Kernel,
 ) -> None:
