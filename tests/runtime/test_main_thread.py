@@ -250,8 +250,8 @@ def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> N
 def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float | None) -> None:
     @sa.tool(run_on="main", timeout=timeout)
     def count(ctx: sa.ToolContext) -> str:
-        ctx.progress("begun")
         try:
+            ctx.progress("begun")  # from here on it may be interrupted
             while True:
                 pass
         except KeyboardInterrupt:
@@ -274,8 +274,8 @@ def test_what_a_stopped_tool_would_still_await_is_not_begun() -> None:
 
     @sa.tool(run_on="main")
     def count(ctx: sa.ToolContext) -> Any:
-        ctx.progress("begun")
         try:
+            ctx.progress("begun")  # from here on it may be interrupted
             while True:
                 pass
         except KeyboardInterrupt:
