@@ -246,6 +246,14 @@ def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> N
         thread.join(PATIENCE)
 
 
+@pytest.fixture
+def patient_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stops a run waits for the tool, however slow the machine is."""
+    monkeypatch.setattr("sagents_nb.loop.invoke._LAST_WORDS", PATIENCE)
+    monkeypatch.setattr("sagents_nb.loop.tool_calls.GRACE", PATIENCE)
+
+
+@pytest.mark.usefixtures("patient_stop")
 @pytest.mark.parametrize("timeout", [None, PATIENCE])
 def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float | None) -> None:
     @sa.tool(run_on="main", timeout=timeout)
@@ -264,6 +272,7 @@ def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float 
     assert results(session.state) == ["counted so far"]
 
 
+@pytest.mark.usefixtures("patient_stop")
 def test_what_a_stopped_tool_would_still_await_is_not_begun() -> None:
     begun = threading.Event()
     given: list[Any] = []
