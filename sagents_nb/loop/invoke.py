@@ -40,7 +40,7 @@ GRACE = 2.0
 
 # And how long one on the main thread may take, which whoever pressed Stop waits for, to say what it
 # has done until it was interrupted: code in C may not hear of that for a long time.
-_LAST_WORDS = 0.3
+LAST_WORDS = 0.3
 
 NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 
@@ -232,7 +232,7 @@ async def _last_words(
     future: Future[tuple[Any, BaseException | None]],
 ) -> tuple[Any, None] | None:
     """What work that was interrupted still gives, if it does so in a moment; else None."""
-    await asyncio.wait([asyncio.wrap_future(future)], timeout=_LAST_WORDS)
+    await asyncio.wait([asyncio.wrap_future(future)], timeout=LAST_WORDS)
     if not future.done() or future.cancelled() or future.exception():
         return None
     value, error = future.result()

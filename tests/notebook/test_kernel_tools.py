@@ -135,7 +135,7 @@ def test_an_interrupt_ends_the_code_and_its_result_says_so(kernel: Kernel) -> No
 def test_what_code_printed_until_a_person_stopped_the_run_is_in_its_result(kernel: Kernel) -> None:
     kernel.ok(
         "import sagents_nb.loop.invoke, sagents_nb.loop.tool_calls\n"
-        f"sagents_nb.loop.invoke._LAST_WORDS = {PATIENCE}  # however slow the machine is\n"
+        f"sagents_nb.loop.invoke.LAST_WORDS = {PATIENCE}  # however slow the machine is\n"
         f"sagents_nb.loop.tool_calls.GRACE = {PATIENCE}\n"
         "inside = threading.Event()\n"
         "python('print(\"so far\"); inside.set()\\nwhile True: pass')\n"

@@ -249,7 +249,7 @@ def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> N
 @pytest.fixture
 def patient_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who stops a run waits for the tool, however slow the machine is."""
-    monkeypatch.setattr("sagents_nb.loop.invoke._LAST_WORDS", PATIENCE)
+    monkeypatch.setattr("sagents_nb.loop.invoke.LAST_WORDS", PATIENCE)
     monkeypatch.setattr("sagents_nb.loop.tool_calls.GRACE", PATIENCE)
 
 
