@@ -253,17 +253,20 @@ def patient_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sagents_nb.loop.tool_calls.GRACE", PATIENCE)
 
 
+def compute_until_stopped(ctx: sa.ToolContext) -> None:
+    with contextlib.suppress(KeyboardInterrupt):
+        ctx.progress("begun")  # from here on it may be interrupted
+        while True:
+            pass
+
+
 @pytest.mark.usefixtures("patient_stop")
 @pytest.mark.parametrize("timeout", [None, PATIENCE])
 def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float | None) -> None:
     @sa.tool(run_on="main", timeout=timeout)
     def count(ctx: sa.ToolContext) -> str:
-        try:
-            ctx.progress("begun")  # from here on it may be interrupted
-            while True:
-                pass
-        except KeyboardInterrupt:
-            return "counted so far"
+        compute_until_stopped(ctx)
+        return "counted so far"
 
     session = session_of(call("count"), "done", tools=[count])
     thread = when_begun(session, session.cancel)
@@ -283,13 +286,9 @@ def test_what_a_stopped_tool_would_still_await_is_not_begun() -> None:
 
     @sa.tool(run_on="main")
     def count(ctx: sa.ToolContext) -> Any:
-        try:
-            ctx.progress("begun")  # from here on it may be interrupted
-            while True:
-                pass
-        except KeyboardInterrupt:
-            given.append(more())
-            return given[0]
+        compute_until_stopped(ctx)
+        given.append(more())
+        return given[0]
 
     session = session_of(call("count"), "done", tools=[count])
     thread = when_begun(session, session.cancel)

@@ -96,8 +96,7 @@ class Clause:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lower = text.lower()
-        bare = _ERRORS.sub(" ", unquoted(PATH.sub(" ", text)))
-        does = _ERRORS.sub(" ", unquoted(PATH.sub(" ", _SHOPS.sub(" ", text))))
+        bare, does = _bare(text), _bare(_SHOPS.sub(" ", text))
         self.stems = stems(bare)
         self.verbs = groups([stem(first_verb(does))])
         self.asked = groups(stems(does)) if self.verbs != {"write"} else self.verbs
@@ -106,6 +105,11 @@ class Clause:
         self.delegates = bool(DELEGATES.match(text))
         self.has_superlative = superlative(bare) is not None
         self.has_path = PATH.search(unquoted(text)) is not None
+
+
+def _bare(text: str) -> str:
+    """The text without its paths, what is quoted, and the errors of statistics."""
+    return _ERRORS.sub(" ", unquoted(PATH.sub(" ", text)))
 
 
 class Offer:
