@@ -278,17 +278,17 @@ class Points:
         append = Journal.append
 
         def watched(journal: Journal, entries: Any, along: Any = None) -> Any:
+            if not (self.active and journal.database is store.database):
+                return append(journal, entries, along)  # another test's session may be ending
             name = named(entries)
             if name == "said":
                 self.said += 1
                 name = f"said {self.said}"
-            if self.active and journal.database is store.database:
-                self.note(f"before {name}")
-                future = append(journal, entries, along)
-                future.result()  # so that what comes next is behind it
-                self.note(f"after {name}")
-                return future
-            return append(journal, entries, along)
+            self.note(f"before {name}")
+            future = append(journal, entries, along)
+            future.result()  # so that what comes next is behind it
+            self.note(f"after {name}")
+            return future
 
         patch.setattr(Journal, "append", watched)
 
