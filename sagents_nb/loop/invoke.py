@@ -25,12 +25,13 @@ from ..messages import DECLINED, NOT_RUN, TRACEBACK, ToolCall, ToolResult
 from ..redaction import secrets_of_names, texts_in, without, without_known
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
-from ..runtime.futures import executing, in_tool, wait_uncancelled
+from ..runtime.futures import executing, in_tool, wait_uncancelled, woken_by
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..serialization import unreadable
 from ..text import logger_of, said_by, whole
 from ..tools import Tool, ToolOutput
+from .open_calls import cancelled_result
 from .tool_values import NO_OUTPUT, PLAIN, Tell, content_of, drained, drained_async, text_of
 
 logger = logger_of(__name__)
@@ -38,8 +39,8 @@ logger = logger_of(__name__)
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
-# And how long one on the main thread may take, which whoever pressed Stop waits for, to say what it
-# has done until it was interrupted: code in C may not hear of that for a long time.
+# And how long one on the main thread may take to say what it has done until it was interrupted: code
+# in C may not hear of that for a long time, and whoever pressed Stop waits.
 LAST_WORDS = 0.3
 
 NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
@@ -97,18 +98,17 @@ async def invoke(
             raise
         return _failure(call, "CancelledError: something that the tool waited for was cancelled")
     except KeyboardInterrupt:
-        stopped = _failure(call, "KeyboardInterrupt: a person stopped this call")
         if tool.run_on != "main":
-            return stopped
-        context.run.cancelled.set()  # a person stopped the kernel, so the whole run
-        result = replace(stopped.result, metadata={NOT_RUN: "cancelled"})
-        return replace(stopped, result=result, status=result.status)
+            return _failure(call, "KeyboardInterrupt: a person stopped this call")
+        context.run.cancelled.set()
+        result = cancelled_result(call)
+        return Executed(result, result.status)
     except _TimedOut as late:
         if ends_run:
             spent = meter.out_of_time()
             return replace(_failure(call, f"Stopped: {spent}"), error=spent)
         more = " It may still be working in the background." if late.goes_on else ""
-        return _failure(call, f"Timed out after {timeout:g} seconds.{more}")
+        return _failure(call, f"Timed out after {timeout:g} seconds.{more}", done=late.done)
     except BaseException as error:  # SystemExit too: it would end the runtime thread
         pass_on(error)
         told = _told(error, context)
@@ -118,11 +118,15 @@ async def invoke(
 
 
 class _TimedOut(Exception):
-    """The tool took longer than it may; it may go on if it cannot be stopped."""
+    """The tool took longer than it may; it may go on if it cannot be stopped.
 
-    def __init__(self, goes_on: bool) -> None:
+    ``done`` is what it says that it has done until it was.
+    """
+
+    def __init__(self, goes_on: bool, done: ToolOutput | None = None) -> None:
         super().__init__()
         self.goes_on = goes_on
+        self.done = done
 
 
 async def _within(timeout: float, work: Awaitable[Any], tool: Tool) -> Any:
@@ -141,19 +145,26 @@ async def _within(timeout: float, work: Awaitable[Any], tool: Tool) -> Any:
                 raise _TimedOut(goes_on=True)
             if task.cancelled():
                 raise _TimedOut(goes_on=not tool.is_async)  # a thread goes on
-        value, error = task.result()
+            value, error = task.result()
+            if isinstance(error, KeyboardInterrupt):
+                raise _TimedOut(goes_on=False)
+            if isinstance(value, ToolOutput) and value.metadata.get(NOT_RUN) == "cancelled":
+                raise _TimedOut(goes_on=False, done=value)
     except asyncio.CancelledError:
         task.cancel()
         await wait_uncancelled(task)
-        if task.cancelled() or task.result()[1] is not None:
+        if task.cancelled():
             raise
-        return task.result()[0]
+    value, error = task.result()
     if error is not None:
         raise error
     return value
 
 
-async def _outcome(work: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+_Outcome = tuple[Any, BaseException | None]
+
+
+async def _outcome(work: Awaitable[Any]) -> _Outcome:
     """What it gives and what it raises: SystemExit in a task would end the runtime thread."""
     try:
         return await work, None
@@ -201,15 +212,7 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
         return await run_on_caller(_awaited, function, context)
     body = partial(_ready, function, context)
     if tool.run_on == "main":
-        future = main_thread.submit(outcome_of, body)
-        try:
-            outcome = await asyncio.wrap_future(future)
-        except asyncio.CancelledError:  # by a timeout, or with the run
-            main_thread.interrupt(future)
-            last_words = await _last_words(future) if context.cancelled else None
-            if last_words is None:
-                raise
-            outcome = last_words
+        outcome = await _on_main_thread(body, context)
     elif tool.run_on == "pool":
         outcome = await _in_thread(tool, body)
     else:
@@ -228,15 +231,27 @@ async def _call_elsewhere(tool: Tool, arguments: Mapping[str, Any], context: Too
     return value
 
 
-async def _last_words(
-    future: Future[tuple[Any, BaseException | None]],
-) -> tuple[Any, None] | None:
-    """What work that was interrupted still gives, if it does so in a moment; else None."""
-    await asyncio.wait([asyncio.wrap_future(future)], timeout=LAST_WORDS)
-    if not future.done() or future.cancelled() or future.exception():
-        return None
-    value, error = future.result()
-    return None if error is not None or _has_more(value) else (value, None)
+async def _on_main_thread(function: Callable[[], Any], context: ToolContext) -> _Outcome:
+    """Its outcome there; of one that was interrupted, by whomever, what it has done until then.
+
+    What that would still await is not begun.
+    """
+    work = main_thread.submit(outcome_of, function)
+    try:
+        await woken_by(work)
+    except asyncio.CancelledError:  # by a timeout, or with the run
+        if not work.cancel():
+            main_thread.interrupt(work)
+            await asyncio.wait([woken_by(work)], timeout=LAST_WORDS)
+        if not work.done():
+            raise
+    if work.by_person:
+        context.run.cancelled.set()
+    if work.cancelled():
+        return None, KeyboardInterrupt()
+    outcome, error = outcome_of(work.result)
+    value, error = outcome or (None, error)
+    return (None, KeyboardInterrupt()) if work.interrupted and _has_more(value) else (value, error)
 
 
 def _still_wanted(context: ToolContext) -> None:
@@ -290,10 +305,20 @@ def _abandon(work: Future[Any] | asyncio.Future[Any], tool: Tool) -> None:
 
 
 def _failure(
-    call: ToolCall, text: str, told: str = "", raised: BaseException | None = None
+    call: ToolCall,
+    text: str,
+    told: str = "",
+    raised: BaseException | None = None,
+    done: ToolOutput | None = None,
 ) -> Executed:
+    """The call failed, which ``text`` says; behind what it says that it had ``done``."""
     metadata = {TRACEBACK: told} if told else {}
-    result = ToolResult(call.id, call.name, text_of(text), is_error=True, metadata=metadata)
+    content: Any = text_of(text)
+    if done is not None:
+        before = content_of(done.content)
+        metadata |= {name: value for name, value in done.metadata.items() if name != NOT_RUN}
+        content = f"{before}\n{content}" if isinstance(before, str) else [*before, content]
+    result = ToolResult(call.id, call.name, content_of(content), is_error=True, metadata=metadata)
     return Executed(result, "failed", raised=raised)
 
 

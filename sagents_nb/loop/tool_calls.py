@@ -51,7 +51,7 @@ from ..tools import Tool
 from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
-from .invoke import GRACE, NO_CHANGE, Executed, invoke, refusal
+from .invoke import GRACE, LAST_WORDS, NO_CHANGE, Executed, invoke, refusal
 from .open_calls import TWIN, cancelled_result
 from .tool_values import text_of
 
@@ -332,7 +332,7 @@ def execute(
 
     A cancellation answers what has not finished with a "cancelled" result and is not raised
     again: ``ctx.cancelled`` is set, where the loop looks. A tool that does not stop within
-    ``GRACE`` seconds, or by a second cancellation, is left to itself.
+    ``GRACE`` seconds, or ``LAST_WORDS`` after a second cancellation, is left to itself.
     """
     return _Batch(batch, ctx, config, commits).results()
 
@@ -406,8 +406,11 @@ class _Batch:
             tasks += [self.loop.create_task(self.run(item)) for item in self.batch[len(tasks) :]]
             for task in tasks:
                 task.cancel()
-            with suppress(asyncio.CancelledError):
+            try:
                 await asyncio.wait(tasks, timeout=GRACE)
+            except asyncio.CancelledError:  # impatience; or whoever was interrupted, too
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait(tasks, timeout=LAST_WORDS)
         return [
             task.result() if task.done() and not task.cancelled() else self.cut(item, task.done())
             for item, task in zip(self.batch, tasks, strict=True)

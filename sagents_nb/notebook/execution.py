@@ -32,7 +32,8 @@ from .cells import full_traceback, short_traceback, unattended
 T = TypeVar("T")
 
 _SCRIPTS = "IPython.core.magics.script"  # where %%bash and its like are
-STOPPED = "A person stopped this code."
+STOPPED = "The code was stopped before its end."
+SHOWING_STOPPED = "The code ended; showing what it made was stopped."
 _AWAITS = (
     "run_python cannot await, since the notebook's loop runs the cell that waits for "
     "it; run the coroutine on a loop of its own: "
@@ -100,12 +101,6 @@ def within(seconds: float, function: Callable[[], T]) -> T:
                 continue
 
 
-class Stopped(ToolOutput):
-    """The output of code that a person stopped."""
-
-    __slots__ = ()
-
-
 def run_code(
     code: str,
     shell: Any,
@@ -120,31 +115,34 @@ def run_code(
     matplotlib too, is shown in the cell, and in the ``content`` as text and images; what looks
     like a secret is masked in both. The ``artifact`` is the value. ``timeout`` is in seconds,
     ``max_output`` in characters. ``tell`` hears of the last line of what it prints, while it runs.
-    Whatever the code raises is in the content; of an interrupt :class:`Stopped` tells.
+    Whatever the code raises is in the content, and that it was stopped; the result is "cancelled"
+    then, unless only the showing was.
     """
     capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns), tell)
     run = _Run(code, shell, capture)
-    kind: type[ToolOutput] = ToolOutput
-    value = None
+    not_run = {}
     try:
-        value = within(timeout, run.value)
+        within(timeout, run)
     except TimeIsUp:
         run.fail(
             f"It was stopped after {timeout:g} seconds, the most that run_python may take; do "
             "less at once, or ask the person to run it in a cell of their own."
         )
     except KeyboardInterrupt:
-        kind = Stopped
-        run.fail(STOPPED)
+        if run.has_ended:
+            capture.write(SHOWING_STOPPED)
+        else:
+            not_run = {NOT_RUN: "cancelled"}
+            run.fail(STOPPED)
     except BaseException as error:  # SystemExit too: it would end the kernel
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
     content = capture.content()
-    return kind(
+    return ToolOutput(
         content or "It ran and printed nothing.",
-        artifact=value,
+        artifact=run.value,
         is_error=run.failed,
-        metadata={SHOWN_IN_CELL: True} | ({NOT_RUN: "cancelled"} if kind is Stopped else {}),
+        metadata={SHOWN_IN_CELL: True} | not_run,
     )
 
 
@@ -155,6 +153,10 @@ class _Run:
         self.code = code
         self.shell = shell
         self.capture = capture
+        self.value: Any = None
+        """That of its last expression."""
+        self.has_ended = False
+        """Whether all of the code has run, and only what it made is still to be shown."""
         self.failed = False
         self.filename = f"<run_python {next(_numbers)}>"
 
@@ -171,8 +173,8 @@ class _Run:
         html = folded(f"run_python: {full.splitlines()[-1]}", full)
         self.capture.show({"text/plain": full, "text/html": html}, {})
 
-    def value(self) -> Any:
-        """Run it; the value of its last expression, which was captured too."""
+    def __call__(self) -> None:
+        """Run it; the value of its last expression is captured, too."""
         shell, names = self.shell, self.shell.user_ns
         body, last = self._compiled()
         with (
@@ -183,12 +185,11 @@ class _Run:
             replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
         ):
             exec(body, names)
-            if last is None:
-                return None
-            value = eval(last, names)
-            if value is not None and not self.code.rstrip().endswith(";"):
-                self.capture.value(value)
-            return value
+            if last is not None:
+                self.value = eval(last, names)
+            self.has_ended = True
+            if self.value is not None and not self.code.rstrip().endswith(";"):
+                self.capture.value(self.value)
 
     def _compiled(self) -> tuple[Any, Any]:
         """The code without its last expression, and that expression; as the shell reads cells."""

@@ -15,7 +15,7 @@ from ..redaction import KEY, Secrets, hides, masked, secrets_of_names
 from ..tools import Tool, ToolOutput, tool
 from .capture import shown_in_cell
 from .cells import cells_text, failures_of, latest_numbers, offer
-from .execution import Stopped, TimeIsUp, run_code, within
+from .execution import TimeIsUp, run_code, within
 from .interpolate import describe, describe_at_length, is_frame, without_secret_entries
 
 T = TypeVar("T")
@@ -255,16 +255,13 @@ class NotebookTools(Middleware):
             Plots and what display() shows are seen by you and by the person. Magics such as
             %timeit work, shell commands and await do not.
             """
-            output = run_code(
+            return run_code(
                 code,
                 self.shell,
                 timeout=self.timeout,
                 max_output=self.max_output,
                 tell=ctx.progress,
             )
-            if isinstance(output, Stopped):  # a person stopped the kernel, so the whole run
-                ctx.run.cancelled.set()
-            return output
 
         return [
             *(inspect_variables, show_frame, plot),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -21,6 +21,9 @@ from .main_thread import main_thread
 from .thread import runtime
 
 _lock = threading.Lock()
+
+# How long whoever is interrupted waits for the run that is cancelled with that, in seconds.
+ENDING = 0.5
 
 
 class RunHandle:
@@ -40,6 +43,7 @@ class RunHandle:
         self.future: Future[RunResult] = Future()
         self.waited_for: tuple[RunHandle, ...] = ()
         self._waiting = 0
+        self._is_cancelled = False  # since those who waited for it were interrupted
         self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
     def ahead(self) -> Sequence[RunHandle]:
@@ -68,6 +72,7 @@ class RunHandle:
         >>> run.result().status
         'cancelled'
         """
+        self._is_cancelled = True
         main_thread.release(self.awaited())
         for arrival in tuple(self._readers):
             main_thread.release(arrival)
@@ -77,7 +82,8 @@ class RunHandle:
     def result(self, timeout: float | None = None) -> RunResult:
         """Wait up to ``timeout`` seconds; raises AgentError for a failed run, or TimeoutError.
 
-        A KeyboardInterrupt while waiting cancels the run. Raises
+        A KeyboardInterrupt while waiting cancels the run, and is raised once that has ended, half
+        a second later at most. Raises
         :class:`~sagents_nb.errors.Busy` on the runtime thread, which would wait for itself, and
         :class:`~sagents_nb.errors.NotRunning` for one in the queue of a session that stopped.
         """
@@ -91,6 +97,10 @@ class RunHandle:
             raise TimeoutError(
                 f"The run has not ended within {timeout:g} s; it goes on: wait again or cancel it."
             ) from None
+        except KeyboardInterrupt:
+            if self._is_cancelled:
+                wait([self.future], ENDING)
+            raise
         self.received(result)
         return result
 
@@ -101,7 +111,7 @@ class RunHandle:
         """
         runtime.refuse_here("Waiting for the events of a run", "use 'async for' there")
 
-        def wait(arrival: Future[None]) -> None:
+        def wait_for(arrival: Future[None]) -> None:
             self._readers.add(arrival)
             try:
                 with self._waited(), blocking():
@@ -109,7 +119,7 @@ class RunHandle:
             finally:
                 self._readers.discard(arrival)
 
-        return events.blocking(wait)
+        return events.blocking(wait_for)
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._end().__await__()
@@ -144,6 +154,7 @@ class RunHandle:
                     left.remove(self)
                     inside.waited_for = tuple(left)
             if last:
+                self._is_cancelled = True
                 self.cancel()
 
     def refuse_inside(self, what: str, instead: str) -> None:

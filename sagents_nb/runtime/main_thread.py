@@ -18,12 +18,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_Item = tuple[Callable[[], Any], "Future[Any]"]
 # A signal is on its way for less than this, in seconds, unless the thread has it blocked.
 _DELIVERY = 1.0
 AGAIN = 0.5
@@ -63,6 +63,46 @@ def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
         frame = frame.f_back
 
 
+class Work(Future[T]):
+    """A function for the main thread, and what comes of it."""
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        super().__init__()
+        self.interrupted = False
+        """Whether it was interrupted, so that it gives what it has done until then."""
+        self.by_person = False
+        """Whether that was Ctrl-C or the kernel's interrupt, which is meant for its whole run."""
+        self.runs = False
+        """Whether its code runs: nothing else of this is interrupted."""
+        self._function = function
+
+    def outcome(self) -> tuple[T | None, BaseException | None]:
+        """Run it: what it gives, and what it raises."""
+        given: list[T] = []
+
+        def run() -> None:
+            self.runs = True
+            if self.interrupted:  # just before
+                raise KeyboardInterrupt
+            given.append(self._function())
+            self.runs = False
+
+        try:
+            run()
+        except BaseException as error:
+            self.runs = False
+            if not given:  # else it was interrupted just as it was over
+                return None, error
+        return given[0], None
+
+    def end(self, given: T | None, error: BaseException | None) -> None:
+        """Have those who wait for it go on with that."""
+        if error is None:
+            self.set_result(given)  # type: ignore[arg-type]
+        else:
+            self.set_exception(error)
+
+
 class MainThread:
     """A queue of functions that only the main thread takes from."""
 
@@ -73,12 +113,11 @@ class MainThread:
         self._forget()
 
     def _forget(self) -> None:
-        self._work: deque[_Item] = deque()
+        self._queue: deque[Work[Any]] = deque()
         self.changed = threading.Condition()
         self._waited: list[Future[Any]] = []  # what somebody waits for here, the innermost last
-        self._at_work: list[Future[Any]] = []  # what it runs now, the innermost last
-        self._signalled: Future[Any] | None = None  # which of them a signal under way is meant for
-        self._interrupted: set[Future[Any]] = set()
+        self._at_work: list[Work[Any]] = []  # what it runs now, the innermost last
+        self._signalled: Work[Any] | None = None  # which of them a signal under way is meant for
         self._released: set[Future[Any]] = set()
 
     def after_fork(self) -> None:
@@ -90,47 +129,45 @@ class MainThread:
         """Let that loop, which turns on the main thread, take work; None for no loop."""
         self._loop = loop
 
-    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+    def submit(self, function: Callable[..., T], *args: Any) -> Work[T]:
         """Queue a function, in a copy of the caller's context; from any thread.
 
-        The future fails with a RuntimeError if within ``grace`` seconds the main thread neither
-        waits here nor has a loop attached.
+        It fails with a RuntimeError if within ``grace`` seconds the main thread neither waits here
+        nor has a loop attached.
         """
-        future: Future[T] = Future()
-        context = contextvars.copy_context()
-        item: _Item = (lambda: context.run(function, *args), future)
+        work: Work[T] = Work(partial(contextvars.copy_context().run, function, *args))
         with self.changed:
-            self._work.append(item)
+            self._queue.append(work)
             self.changed.notify_all()
-            self._call_for([item])
-        return future
+            self._call_for([work])
+        return work
 
     @property
     def _loop_turns(self) -> bool:
         return self._loop is not None and self._loop.is_running()
 
-    def _call_for(self, items: list[_Item]) -> None:
-        """Have somebody take these items; with the lock held."""
+    def _call_for(self, works: list[Work[Any]]) -> None:
+        """Have somebody take these; with the lock held."""
         if self._waited:
             return
         if self._loop is not None and self._loop_turns:
             self._loop.call_soon_threadsafe(self._drain)
             return
-        timer = threading.Timer(self.grace, self._give_up, [items])
+        timer = threading.Timer(self.grace, self._give_up, [works])
         timer.daemon = True
         timer.start()
 
-    def _give_up(self, items: list[_Item]) -> None:
+    def _give_up(self, works: list[Work[Any]]) -> None:
         with self.changed:
-            left = [item for item in items if item in self._work]
+            left = [work for work in works if work in self._queue]
             if left and (self._waited or self._loop_turns):
                 self._call_for(left)
                 return
-            for item in left:
-                self._work.remove(item)
-        for _, future in left:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(
+            for work in left:
+                self._queue.remove(work)
+        for work in left:
+            if work.set_running_or_notify_cancel():
+                work.set_exception(
                     RuntimeError(
                         "This tool needs the main thread, which is busy elsewhere; "
                         "await the run in a notebook cell, or wait for it with run.result()."
@@ -152,7 +189,7 @@ class MainThread:
                 with self.changed:
                     left = None if end is None else end - time.monotonic()
                     if not self.changed.wait_for(
-                        lambda: self._work or future.done() or future in self._released, left
+                        lambda: self._queue or future.done() or future in self._released, left
                     ):
                         break
                 self._drain()
@@ -166,8 +203,8 @@ class MainThread:
         with self.changed:
             self._waited.remove(future)
             self._released.discard(future)
-            if self._work:  # it came at the last moment
-                self._call_for(list(self._work))
+            if self._queue:  # it came at the last moment
+                self._call_for(list(self._queue))
 
     def release(self, future: Future[Any]) -> None:
         """End :meth:`wait` for ``future`` by a KeyboardInterrupt, as Ctrl-C would; harmless else.
@@ -179,21 +216,19 @@ class MainThread:
                 self._released.add(future)
                 self.changed.notify_all()
 
-    def interrupt(self, future: Future[Any]) -> None:
-        """End what was submitted as ``future`` by a KeyboardInterrupt, if it runs now.
+    def interrupt(self, work: Work[Any]) -> None:
+        """End that by a KeyboardInterrupt, if it runs now.
 
         From any thread. Code in C sees it when it returns, but for what a signal wakes. Code that
         goes on is interrupted again, until it ends.
         """
         with self.changed:
-            if future not in self._at_work:
+            if work not in self._at_work:
                 return
-            again = threading.Timer(AGAIN, self.interrupt, [future])
-            again.daemon = True
-            again.start()
+            self._interrupt_later(work)
             # One that nobody took is sent again: while os.system waits, C ignores them.
-            if self._signalled in (None, future):
-                self._signalled = future
+            if self._signalled in (None, work):
+                self._signalled = work
                 interrupt_main()
 
     def _wake(self, _: Future[Any]) -> None:
@@ -203,70 +238,68 @@ class MainThread:
     def _drain(self) -> None:
         while True:
             with self.changed:
-                if not self._work:
+                if not self._queue:
                     return
-                work, future = self._work.popleft()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                result = self._run(work, future)
-            except BaseException as error:
-                future.set_exception(error)
-                on_order = future in self._interrupted
-                self._interrupted.discard(future)
-                if isinstance(error, KeyboardInterrupt) and self._waited and not on_order:
-                    raise  # whoever waits here is meant too
-            else:
-                self._interrupted.discard(future)
-                future.set_result(result)
+                work = self._queue.popleft()
+            if work.set_running_or_notify_cancel():
+                self._run(work)
 
-    def _run(self, work: Callable[[], T], future: Future[T]) -> T:
+    def _run(self, work: Work[Any]) -> None:
         """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
 
         While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
         the loop is not turning while this work blocks it, for ever perhaps. So the work is
-        interrupted first, whatever it makes of that, and the handler hears of it afterwards. Of
-        what :meth:`interrupt` sends it hears nothing.
+        interrupted first, whatever it makes of that, and the handler hears of it afterwards: what
+        the work gives then is its result. Of what :meth:`interrupt` sends it hears nothing.
         """
         if threading.current_thread() is not threading.main_thread():
-            return work()
-        ending = by_keyboard = for_outer = False
+            work.end(*work.outcome())
+            return
+        for_outer = False
         trace = sys.gettrace()
 
         def interrupt(number: int, frame: FrameType | None) -> None:
-            nonlocal by_keyboard, for_outer
+            nonlocal for_outer
             meant, self._signalled = self._signalled, None
             if meant is None:
-                by_keyboard = True
-            elif meant in self._at_work:
-                if meant in self._interrupted and not ending:
-                    insist(frame, KeyboardInterrupt)
-                self._interrupted.add(meant)
-                for_outer = meant is not future
-            else:
+                meant, work.by_person = work, True
+            elif meant not in self._at_work:
                 return  # it has ended meanwhile
-            if not ending:
-                raise KeyboardInterrupt
+            for_outer = for_outer or meant is not work
+            again, meant.interrupted = meant.interrupted, True
+            if not work.runs:
+                return
+            if again:
+                insist(frame, KeyboardInterrupt)
+            elif work.by_person:
+                self._interrupt_later(work)
+            raise KeyboardInterrupt
 
         outer = signal.signal(signal.SIGINT, interrupt)
-        self._at_work.append(future)
-        try:
-            return work()
-        finally:
-            ending = True
-            sys.settrace(trace)
-            with self.changed:
-                self._at_work.remove(future)
-            until = time.monotonic() + _DELIVERY
-            while self._signalled is future and time.monotonic() < until:
-                time.sleep(0)  # the signal is under way, and must not find another handler
-            if self._signalled is future:  # it was lost
-                self._signalled = None
-            signal.signal(signal.SIGINT, outer or signal.default_int_handler)
-            if by_keyboard and callable(outer):
-                outer(signal.SIGINT, None)
-            if for_outer:
-                raise KeyboardInterrupt  # what waits for this is to end, whatever this made of it
+        self._at_work.append(work)
+        given, error = work.outcome()  # nothing is raised here from now on
+        sys.settrace(trace)
+        work.end(given, error)
+        with self.changed:
+            self._at_work.remove(work)
+        until = time.monotonic() + _DELIVERY
+        while self._signalled is work and time.monotonic() < until:
+            time.sleep(0)  # the signal is under way, and must not find another handler
+        if self._signalled is work:  # it was lost
+            self._signalled = None
+        signal.signal(signal.SIGINT, outer or signal.default_int_handler)
+        if work.by_person and callable(outer):
+            outer(signal.SIGINT, None)
+        if for_outer:
+            raise KeyboardInterrupt  # what waits for this is to end, whatever this made of it
+
+    def _interrupt_later(self, work: Work[Any]) -> None:
+        def wait() -> None:
+            time.sleep(AGAIN)
+            self.interrupt(work)
+
+        # Not of threading: a signal's handler may find its lock taken by the code that it stops.
+        _thread.start_new_thread(wait, ())
 
 
 main_thread = MainThread()

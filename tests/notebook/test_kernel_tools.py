@@ -129,7 +129,7 @@ def test_an_interrupt_ends_the_code_and_its_result_says_so(kernel: Kernel) -> No
     kernel.manager.interrupt_kernel()
     assert kernel.finish(id).error == "KeyboardInterrupt"
     assert kernel.ok("print(s.status)").text == "cancelled\n"
-    assert kernel.ok("told()").text == "so far\nA person stopped this code.\n"
+    assert kernel.ok("told()").text == "so far\nThe code was stopped before its end.\n"
 
 
 def test_what_code_printed_until_a_person_stopped_the_run_is_in_its_result(kernel: Kernel) -> None:
@@ -143,7 +143,7 @@ def test_what_code_printed_until_a_person_stopped_the_run_is_in_its_result(kerne
     )
     assert kernel.run("%%agent\nGo.", front_end=True).error == "KeyboardInterrupt"
     assert kernel.ok("print(s.status)").text == "cancelled\n"
-    assert kernel.ok("told()").text == "so far\nA person stopped this code.\n"
+    assert kernel.ok("told()").text == "so far\nThe code was stopped before its end.\n"
     assert kernel.ok("print(s.messages[-1].tool_results[0].status)").text == "cancelled\n"
 
 

@@ -225,14 +225,17 @@ def test_none_of_them_hands_out_a_secret(shell: InteractiveShell) -> None:
 
 
 def test_an_interrupt_ends_the_run_and_the_result_says_so(shell: InteractiveShell) -> None:
-    code = "print('so far')\nraise KeyboardInterrupt"
+    code = "import signal\nprint('so far')\nsignal.raise_signal(signal.SIGINT)\n1 + 1"
     tools = sa.NotebookTools(shell)
     calls = [call("run_python", code=code)]
     agent = agent_of(calls, "done", middleware=[tools], interrupt_on={"run_python": False})
     session = sa.Session(agent)
-    assert session.send("go").result().status == "cancelled"
+    run = session.send("go")
+    with pytest.raises(KeyboardInterrupt):
+        run.result()
+    assert run.result().status == "cancelled"
     (result,) = [r for m in session.messages for r in m.tool_results]
     assert result.is_error
     assert result.status == "cancelled"
-    assert result.text == "so far\nA person stopped this code."
+    assert result.text == "so far\nThe code was stopped before its end."
     assert agent.model.requests[1:] == []  # type: ignore[attr-defined]

@@ -102,7 +102,7 @@ def test_a_tool_on_the_main_thread_may_fail_or_be_interrupted() -> None:
 
     result = agent_of([call("fail"), call("stop", "c2")], "done", tools=[fail, stop]).run("go")
     assert results(result.state)[0] == "ValueError: no plot"
-    assert "person stopped" in results(result.state)[1]
+    assert results(result.state)[1] == "Cancelled: the run was cancelled."
 
 
 def test_it_sees_the_context_of_the_run() -> None:
