@@ -23,7 +23,7 @@ from ..result import RunResult
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..session import Run, Session
-from ..session.headless import decide, joined
+from ..session.headless import closed, decide, joined
 from ..transcript import markdown
 from .capture import close_shown
 from .outputs import Place, awaited, here, run_again, shown_in
@@ -233,7 +233,7 @@ class CellOutput:
             self._tell(session, "*The run has no answer.*")
         else:
             close_shown(result.messages)
-            self._tell_said(session, result.messages)
+            self._tell_said(session, closed(result.messages, session.state))
         self.follow(session, told=result is not None)
 
     def follow(self, session: Session, told: bool = False) -> None:
@@ -256,14 +256,19 @@ class CellOutput:
                 has_ended = False
             elif isinstance(event, MessageEnd):
                 said.append(event.message)
+                tell()
             elif isinstance(event, ToolExecutionEnd):
                 said = [_with_answer(message, event.result) for message in said]
+                tell()
             elif isinstance(event, MessageWithdrawn):  # it never begins
                 leave()
             elif isinstance(event, AgentEnd):
                 has_ended = True
-                if (session := panel.session) is not None and not (told and is_past):
-                    main_thread.submit(self._tell_said, session, [*said])
+                tell()
+
+        def tell() -> None:
+            if has_ended and (session := panel.session) is not None and not (told and is_past):
+                main_thread.submit(self._tell_said, session, [*said])
 
         def leave() -> None:
             nonlocal is_over

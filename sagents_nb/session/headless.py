@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..errors import ConfigurationError
@@ -60,3 +61,13 @@ def _answered(messages: list[Message], state: State) -> list[Message]:
     now = {r.tool_call_id: m for m in state.messages for r in m.tool_results}
     found = {id(m): now.get(m.tool_results[0].tool_call_id, m) for m in waited}
     return [found.get(id(m), m) for m in messages]
+
+
+def closed(messages: list[Message], state: State) -> list[Message]:
+    """With what ``state`` answers of the calls that waited at the end of a run."""
+    messages = _answered(messages, state)
+    if messages and messages[-1].tool_calls:
+        for following, message in pairwise(reversed(state.messages)):
+            if message == messages[-1] and following.role == "tool":
+                return [*messages, following]
+    return messages
