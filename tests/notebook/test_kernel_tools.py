@@ -8,7 +8,6 @@ import pytest
 
 from tests.notebook.kernel import Cell, Kernel
 from tests.notebook.test_kernel_cells import SETUP
-from tests.talking import PATIENCE
 
 TOOLS = """
 from sagents_nb.notebook import NotebookTools
@@ -117,34 +116,6 @@ def test_code_over_its_time_ends_and_the_cell_goes_on(kernel: Kernel) -> None:
     agent(kernel)
     assert kernel.ok("print(_)").text == "Agent run completed: 2 turns, 1 tool call\n"
     assert kernel.ok("told()").text.startswith("It was stopped after 0.1 seconds")
-
-
-def test_an_interrupt_ends_the_code_and_its_result_says_so(kernel: Kernel) -> None:
-    kernel.ok(
-        "inside = pathlib.Path('inside')\n"
-        "python('print(\"so far\"); inside.touch()\\nwhile True: pass')"
-    )
-    id = kernel.start("%%agent\nGo.", front_end=True)
-    kernel.wait_for("inside")
-    kernel.manager.interrupt_kernel()
-    assert kernel.finish(id).error == "KeyboardInterrupt"
-    assert kernel.ok("print(s.status)").text == "cancelled\n"
-    assert kernel.ok("told()").text == "so far\nThe code was stopped before its end.\n"
-
-
-def test_what_code_printed_until_a_person_stopped_the_run_is_in_its_result(kernel: Kernel) -> None:
-    kernel.ok(
-        "import sagents_nb.loop.invoke, sagents_nb.loop.tool_calls\n"
-        f"sagents_nb.loop.invoke.LAST_WORDS = {PATIENCE}  # however slow the machine is\n"
-        f"sagents_nb.loop.tool_calls.GRACE = {PATIENCE}\n"
-        "inside = threading.Event()\n"
-        "python('print(\"so far\"); inside.set()\\nwhile True: pass')\n"
-        "threading.Thread(target=lambda: (inside.wait(), s.cancel())).start()"
-    )
-    assert kernel.run("%%agent\nGo.", front_end=True).error == "KeyboardInterrupt"
-    assert kernel.ok("print(s.status)").text == "cancelled\n"
-    assert kernel.ok("told()").text == "so far\nThe code was stopped before its end.\n"
-    assert kernel.ok("print(s.messages[-1].tool_results[0].status)").text == "cancelled\n"
 
 
 # Cells

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.runtime.main_thread import MainThread, main_thread
+from sagents_nb.runtime.main_thread import MainThread, Work, interrupt_main, main_thread
 from tests.talking import PATIENCE, agent_of, call, results, run, session_of, until
 
 
@@ -212,20 +212,6 @@ def ignore(ctx: sa.ToolContext) -> None:
             continue
 
 
-@pytest.mark.parametrize(
-    "busy", [compute, sleep, ignore], ids=["computing", "sleeping", "taking no notice"]
-)
-def test_a_run_that_is_cancelled_ends_what_it_does_on_the_main_thread(busy: sa.Tool) -> None:
-    handler, traced = signal.getsignal(signal.SIGINT), sys.gettrace()
-    session = session_of(call(busy.name), "done", tools=[busy])
-    thread = when_begun(session, session.cancel)
-    assert session.send("go").result().status == "cancelled"  # and whoever waits is left alone
-    thread.join(PATIENCE)
-    assert signal.getsignal(signal.SIGINT) is handler
-    assert sys.gettrace() is traced
-    assert sys.exc_info() == (None, None, None)
-
-
 def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
     @sa.tool(run_on="main")
     def command(ctx: sa.ToolContext) -> None:
@@ -251,6 +237,27 @@ def patient_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who stops a run waits for the tool, however slow the machine is."""
     monkeypatch.setattr("sagents_nb.loop.invoke.LAST_WORDS", PATIENCE)
     monkeypatch.setattr("sagents_nb.loop.tool_calls.GRACE", PATIENCE)
+    monkeypatch.setattr("sagents_nb.runtime.futures.ENDING", PATIENCE)
+
+
+# How a run is stopped, and whether whoever waits for it on the main thread is interrupted, too.
+WAYS = {
+    "session.cancel": (sa.Session.cancel, False),
+    "session.stop": (sa.Session.stop, True),
+    "Ctrl-C": (lambda session: interrupt_main(), True),
+}
+
+
+def ended_by(session: sa.Session, way: str) -> str:
+    """Stop a run of that session once it is in its tool, and how it ended."""
+    stop, is_raised = WAYS[way]
+    thread = when_begun(session, lambda: stop(session))
+    running = session.send("go")
+    with pytest.raises(KeyboardInterrupt) if is_raised else contextlib.nullcontext():
+        running.result()
+    assert session.status == "cancelled"
+    thread.join(PATIENCE)
+    return running.result().status
 
 
 def compute_until_stopped(ctx: sa.ToolContext) -> None:
@@ -261,18 +268,64 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
 
 
 @pytest.mark.usefixtures("patient_stop")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "busy", [compute, sleep, ignore], ids=["computing", "sleeping", "taking no notice"]
+)
+def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool, way: str) -> None:
+    handler, traced = signal.getsignal(signal.SIGINT), sys.gettrace()
+    session = session_of(call(busy.name), "done", tools=[busy])
+    assert ended_by(session, way) == "cancelled"
+    assert results(session.state) == ["Cancelled: the run was cancelled."]
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert sys.gettrace() is traced
+
+
+@pytest.mark.usefixtures("patient_stop")
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("timeout", [None, PATIENCE])
-def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(timeout: float | None) -> None:
+def test_what_a_tool_has_done_until_it_was_stopped_is_its_result(
+    timeout: float | None, way: str
+) -> None:
     @sa.tool(run_on="main", timeout=timeout)
     def count(ctx: sa.ToolContext) -> str:
         compute_until_stopped(ctx)
         return "counted so far"
 
     session = session_of(call("count"), "done", tools=[count])
-    thread = when_begun(session, session.cancel)
-    assert session.send("go").result().status == "cancelled"
-    thread.join(PATIENCE)
+    assert ended_by(session, way) == "cancelled"
     assert results(session.state) == ["counted so far"]
+
+
+def test_an_interrupt_that_comes_once_work_has_given_something_loses_nothing() -> None:
+    """Between a function's last line and the end of the work an interrupt may come, too."""
+    work: Work[str] = Work(lambda: "given")
+
+    def interrupt(frame: Any, event: str, _: Any) -> Any:
+        if work.interrupted or not frame.f_code.co_qualname.startswith("Work."):
+            return interrupt
+        if event == "line" and frame.f_locals.get("given"):
+            work.interrupted = True
+            raise KeyboardInterrupt
+        return interrupt
+
+    trace = sys.gettrace()
+    sys.settrace(interrupt)
+    try:
+        outcome = work.outcome()
+    finally:
+        sys.settrace(trace)
+    assert work.interrupted
+    assert outcome == ("given", None)
+
+
+def test_work_that_is_interrupted_just_before_it_begins_does_not() -> None:
+    begun: list[bool] = []
+    work: Work[None] = Work(lambda: begun.append(True))
+    work.interrupted = True
+    _, error = work.outcome()
+    assert isinstance(error, KeyboardInterrupt)
+    assert not begun
 
 
 @pytest.mark.usefixtures("patient_stop")
@@ -301,7 +354,7 @@ def test_what_a_stopped_tool_would_still_await_is_not_begun() -> None:
 def test_a_tool_that_is_out_of_time_leaves_the_main_thread() -> None:
     slow = sa.tool(compute.function, name="slow", run_on="main", timeout=0.01)
     result = agent_of(call("slow"), "done", tools=[slow]).run("go")
-    assert "Timed out after 0.01 seconds" in results(result.state)[0]
+    assert results(result.state) == ["Timed out after 0.01 seconds."]
     assert result.text == "done"
 
 
@@ -354,7 +407,7 @@ def test_a_run_that_waits_for_another_takes_that_along() -> None:
 
 def test_an_interrupt_that_comes_too_late_reaches_nobody() -> None:
     thread, over = MainThread(), Future[None]()
-    current: list[Future[Any]] = []
+    current: list[Work[Any]] = []
 
     def interrupt() -> None:
         while not over.done():
