@@ -247,6 +247,8 @@ async def _on_main_thread(function: Callable[[], Any], context: ToolContext) -> 
             raise
     if work.by_person:
         context.run.cancelled.set()
+        if (run := executing.get()) is not None:
+            run.interrupt()
     if work.cancelled():
         return None, KeyboardInterrupt()
     outcome, error = outcome_of(work.result)

@@ -30,10 +30,12 @@ from .outputs import Place, awaited, here, run_again, shown_in
 from .status_text import cleaning, interrupt_text, kept_text, markdown_output, under_way_text
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
-# An idle loop does not notice the kernel's interrupt before something wakes it.
-HEARTBEAT = 0.1
+# How often it is looked whether something has happened, in seconds.
+_LOOKING = 0.05
 # How long after an interrupt the order to shut down may come, in seconds.
 SHUTDOWN = 0.5
+_STOPPED = "The run was stopped."
+_TOO_LATE = "The cell was interrupted as its run had just ended."
 
 
 async def run_cell(
@@ -64,8 +66,10 @@ async def run_cell(
     except asyncio.CancelledError:
         await _wait_for_shutdown(session)
         stop_run(session, run)
-        output.finish(session, await _stopped_result(session, run))
-        raise KeyboardInterrupt("The run was stopped.") from None
+        stopped_result = await _stopped_result(session, run)
+        output.finish(session, stopped_result)
+        had_ended = stopped_result is not None and stopped_result.status == "completed"
+        raise KeyboardInterrupt(_TOO_LATE if had_ended else _STOPPED) from None
     except SagentsError as error:
         output.finish(session, getattr(error, "result", None))
         raise
@@ -76,7 +80,7 @@ async def run_cell(
         if waiting and all("approve" in request.allowed_decisions for request in waiting):
             print("Answer with %agent approve or %agent reject REASON.")
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
-        raise KeyboardInterrupt("The run was stopped.")
+        raise KeyboardInterrupt(_STOPPED)
     return result
 
 
@@ -84,7 +88,7 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
     """The result once nothing is left to decide."""
     result = None
     while True:
-        result = joined(result, await _heartbeat(run))
+        result = joined(result, await asyncio.wrap_future(run.awaited()))
         if result.status != "interrupted" or not (unattended or wait):
             return result
         if unattended:
@@ -93,7 +97,7 @@ async def _final_result(session: Session, run: Run, unattended: bool, wait: bool
                 return result
         else:
             while still_asks(session, run):
-                await asyncio.sleep(HEARTBEAT / 2)
+                await asyncio.sleep(_LOOKING)
             following = run_after(session, run)
             if following is None:
                 return stopped(result, session)
@@ -117,13 +121,6 @@ def run_by_policy(session: Session, result: RunResult) -> Run | None:
         print(kept_text(f"Nobody is there to decide. {interrupt_text(session)}"))
         return None
     return session.resume(decisions, by="policy")
-
-
-async def _heartbeat(run: Run) -> RunResult:
-    waiting = asyncio.wrap_future(run.awaited())
-    while not waiting.done():
-        await asyncio.wait({waiting}, timeout=HEARTBEAT)
-    return waiting.result()
 
 
 def still_asks(session: Session, run: Run) -> bool:
@@ -167,7 +164,7 @@ async def _stopped_result(session: Session, run: Run) -> RunResult | None:
     for _ in range(20):
         if run.done:
             break
-        await asyncio.sleep(HEARTBEAT / 2)
+        await asyncio.sleep(_LOOKING)
     return result_if_ended(run)
 
 

@@ -23,7 +23,7 @@ from IPython.core.autocall import ExitAutocall
 
 from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
-from ..runtime.main_thread import AGAIN, insist, interrupt_main
+from ..runtime.main_thread import AGAIN, insist, interrupt_main, main_thread
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -137,6 +137,7 @@ def run_code(
     except BaseException as error:  # SystemExit too: it would end the kernel
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
+    main_thread.finish()
     content = capture.content()
     return ToolOutput(
         content or "It ran and printed nothing.",

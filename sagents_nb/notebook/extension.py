@@ -40,6 +40,7 @@ from .cells import (
 )
 from .completion import Completion
 from .conversations import Conversations
+from .heartbeat import Heartbeat
 from .interpolate import fields_in, images_in, unknown_names
 from .magics import AgentMagics
 from .outputs import cell_id
@@ -60,6 +61,7 @@ class Extension:
         self.completion = Completion(shell, self.conversations)
         self.face = NotebookFace(shell)
         self.magics = AgentMagics(shell, self.conversations)
+        self.heartbeat: Heartbeat | None = None
 
     def install(self) -> None:
         """Register the magics, the cell transformer and the display of sessions."""
@@ -67,6 +69,7 @@ class Extension:
         loop = getattr(getattr(self.shell, "kernel", None), "io_loop", None)
         if loop is not None:  # so that tools find the main thread in every cell
             main_thread.attach(loop.asyncio_loop)
+            self.heartbeat = Heartbeat(loop.asyncio_loop, self.shell.events)
         self.shell.register_magics(self.magics)
         self.shell.input_transformers_cleanup.append(awaiting_cell)
         self.completion.install()
@@ -87,6 +90,8 @@ class Extension:
         if awaiting_cell in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(awaiting_cell)
         self.completion.remove()
+        if self.heartbeat is not None:
+            self.heartbeat.end()
         self.magics.serving.end()
         take_off(self.face)
         unshare_names(self.shell.user_ns)

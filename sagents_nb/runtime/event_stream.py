@@ -29,11 +29,15 @@ class EventStream:
     """
 
     def __init__(
-        self, events: Iterable[Event] = (), on_read: Callable[[Event], None] = lambda event: None
+        self,
+        events: Iterable[Event] = (),
+        on_read: Callable[[Event], None] = lambda event: None,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._events = deque(events, maxlen=LONGEST)
         self._missed = 0
         self._on_read = on_read  # called where an event is read
+        self._on_end = on_end  # called where somebody who awaits them comes to their end
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
         self._wakes: tuple[Callable[[], None], ...] = ()  # of those who wait
         self.closed = False
@@ -69,6 +73,7 @@ class EventStream:
                 self._wakes += (partial(_wake_on, loop, future),)
             await future
         if taken is None:
+            self._on_end()
             raise StopAsyncIteration
         return self._read(*taken)
 

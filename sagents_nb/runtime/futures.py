@@ -43,7 +43,9 @@ class RunHandle:
         self.future: Future[RunResult] = Future()
         self.waited_for: tuple[RunHandle, ...] = ()
         self._waiting = 0
+        self._waiters: list[RunHandle] = []  # in whose tools and hooks somebody waits for it
         self._is_cancelled = False  # since those who waited for it were interrupted
+        self._is_interrupted = False  # by a person, in one of its tools on the main thread
         self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
     def ahead(self) -> Sequence[RunHandle]:
@@ -60,6 +62,17 @@ class RunHandle:
     def cancel(self) -> None:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
+
+    def interrupt(self) -> None:
+        """A person interrupted one of its tools on the main thread: cancel it, and what waits.
+
+        Those who await it on that thread's loop are cancelled, too, as they would be by the
+        interrupt itself, which may come to the loop after the run's end.
+        """
+        self._is_interrupted = self._is_cancelled = True
+        self.cancel()
+        for waiter in tuple(self._waiters):
+            waiter.interrupt()
 
     def stop(self) -> None:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
@@ -89,7 +102,7 @@ class RunHandle:
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
         try:
-            with self._waited(), blocking():
+            with self._ending(), self._waited(), blocking():
                 result: RunResult = main_thread.wait(self.awaited(), timeout)
         except TimeoutError as error:
             if timeout is None or error.args:  # a run that failed with one
@@ -97,10 +110,6 @@ class RunHandle:
             raise TimeoutError(
                 f"The run has not ended within {timeout:g} s; it goes on: wait again or cancel it."
             ) from None
-        except KeyboardInterrupt:
-            if self._is_cancelled:
-                wait([self.future], ENDING)
-            raise
         self.received(result)
         return result
 
@@ -114,7 +123,7 @@ class RunHandle:
         def wait_for(arrival: Future[None]) -> None:
             self._readers.add(arrival)
             try:
-                with self._waited(), blocking():
+                with self._ending(), self._waited(), blocking():
                     main_thread.wait(arrival)
             finally:
                 self._readers.discard(arrival)
@@ -127,8 +136,24 @@ class RunHandle:
     async def _end(self) -> RunResult:
         with self._waited():
             result = await asyncio.wrap_future(self.awaited())
+        self.check_interrupted()
         self.received(result)
         return result
+
+    def check_interrupted(self) -> None:
+        """Raise CancelledError where a person has interrupted whoever awaits it here."""
+        if self._is_interrupted and threading.current_thread() is threading.main_thread():
+            raise asyncio.CancelledError("The run was stopped.")
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Whoever is interrupted has the run's end, if that comes soon."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self._is_cancelled:
+                wait([self.future], ENDING)
+            raise
 
     @contextmanager
     def _waited(self) -> Iterator[None]:
@@ -139,6 +164,7 @@ class RunHandle:
             self._waiting += 1
             if inside is not None:
                 inside.waited_for = (*inside.waited_for, self)
+                self._waiters.append(inside)
         last = False
         try:
             yield
@@ -153,6 +179,7 @@ class RunHandle:
                     left = list(inside.waited_for)
                     left.remove(self)
                     inside.waited_for = tuple(left)
+                    self._waiters.remove(inside)
             if last:
                 self._is_cancelled = True
                 self.cancel()

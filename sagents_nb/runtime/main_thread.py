@@ -29,6 +29,9 @@ _DELIVERY = 1.0
 AGAIN = 0.5
 """Seconds after which code that went on in spite of its interrupt is interrupted again."""
 _LONGEST = threading.TIMEOUT_MAX / 2
+# Turns of a kernel's loop from the interrupt of a cell to what that does with it: ipykernel's
+# handler, its future, the cell's task, and what that awaits, each a turn or two.
+_TURNS = 8
 _PACKAGE = __name__.partition(".")[0]
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 
@@ -74,6 +77,8 @@ class Work(Future[T]):
         """Whether that was Ctrl-C or the kernel's interrupt, which is meant for its whole run."""
         self.runs = False
         """Whether its code runs: nothing else of this is interrupted."""
+        self.is_reminded = False
+        """Whether it will be interrupted again if it goes on."""
         self._function = function
 
     def outcome(self) -> tuple[T | None, BaseException | None]:
@@ -151,7 +156,7 @@ class MainThread:
         if self._waited:
             return
         if self._loop is not None and self._loop_turns:
-            self._loop.call_soon_threadsafe(self._drain)
+            self._loop.call_soon_threadsafe(self._drain_soon, self._loop)
             return
         timer = threading.Timer(self.grace, self._give_up, [works])
         timer.daemon = True
@@ -235,6 +240,13 @@ class MainThread:
         with self.changed:
             self.changed.notify_all()
 
+    def _drain_soon(self, loop: asyncio.AbstractEventLoop, turns: int = _TURNS) -> None:
+        """Take work once the loop has done what it has to: it may be about to cancel the cell."""
+        if turns:
+            loop.call_soon(self._drain_soon, loop, turns - 1)
+        else:
+            self._drain()
+
     def _drain(self) -> None:
         while True:
             with self.changed:
@@ -296,10 +308,21 @@ class MainThread:
     def _interrupt_later(self, work: Work[Any]) -> None:
         def wait() -> None:
             time.sleep(AGAIN)
+            work.is_reminded = False
             self.interrupt(work)
 
-        # Not of threading: a signal's handler may find its lock taken by the code that it stops.
-        _thread.start_new_thread(wait, ())
+        if not work.is_reminded:
+            work.is_reminded = True
+            # Not threading's: a signal's handler may find its lock held by the code that it stops.
+            _thread.start_new_thread(wait, ())
+
+    def finish(self) -> None:
+        """What runs here has done its work: no interrupt takes from it what it says of that.
+
+        Harmless elsewhere.
+        """
+        if self._at_work and threading.current_thread() is threading.main_thread():
+            self._at_work[-1].runs = False
 
 
 main_thread = MainThread()

@@ -7,6 +7,7 @@ import pytest
 from tests.notebook.kernel import Cell, Kernel
 from tests.notebook.test_kernel_cells import SETUP
 from tests.notebook.test_kernel_tools import TOOLS
+from tests.notebook.test_waiting import Asked
 from tests.talking import PATIENCE
 
 # Who stops a run waits for what it says, however slow the machine is.
@@ -15,7 +16,7 @@ import sagents_nb.loop.invoke, sagents_nb.loop.tool_calls, sagents_nb.runtime.fu
 sagents_nb.loop.invoke.LAST_WORDS = {PATIENCE}
 sagents_nb.loop.tool_calls.GRACE = {PATIENCE}
 sagents_nb.runtime.futures.ENDING = {PATIENCE}
-inside, asked = pathlib.Path("inside"), pathlib.Path("asked")
+inside = pathlib.Path("inside")
 
 def once_there(path, do):
     def wait():
@@ -75,14 +76,14 @@ def prepared(kernel: Kernel) -> None:
     kernel.ok(SETUP + TOOLS + HELPERS)
 
 
-def stopped(kernel: Kernel, cell: str, way: str, once: str) -> Cell:
-    """Run that cell, and stop it once that file is there."""
-    kernel.ok(f"{once}.unlink(missing_ok=True)")
+def stopped(kernel: Kernel, cell: str, way: str) -> Cell:
+    """Run that cell, and stop it once its code is inside."""
+    kernel.ok("inside.unlink(missing_ok=True)")
     if stop := WAYS[way]:
-        kernel.ok(f"once_there({once}, {stop})")
+        kernel.ok(f"once_there(inside, {stop})")
     id = kernel.start(cell, front_end=True)
     if not stop:
-        kernel.wait_for(once)
+        kernel.wait_for("inside")
         kernel.manager.interrupt_kernel()
     return kernel.finish(id)
 
@@ -109,7 +110,7 @@ def test_code_that_is_stopped_says_what_it_printed_and_the_model_is_not_asked_ag
     kernel: Kernel, code: str, told: str, status: str, cell: str, way: str
 ) -> None:
     kernel.ok(f"python({code!r})")
-    ended = stopped(kernel, cell, way, "inside")
+    ended = stopped(kernel, cell, way)
     left_alone = way == "session.cancel" and cell != AGENT_CELL  # who waits for the result has it
     assert ended.error == ("" if left_alone else "KeyboardInterrupt")
     assert kernel.ok("ended()").text == f"1 cancelled {status}\n"
@@ -135,7 +136,17 @@ def test_what_waited_for_a_decision_when_it_was_stopped_is_saved_as_cancelled(
     kernel: Kernel, cell: str, way: str
 ) -> None:
     kernel.ok("start(write(), 'Never.')")
-    ended = stopped(kernel, cell, way, "asked")
+    if stop := WAYS[way]:
+        kernel.ok(f"inside.unlink(missing_ok=True)\nonce_there(inside, {stop})")
+    id = kernel.start(cell, front_end=True)
+    asked = Asked(kernel)  # its panel shows what waits, and stands below the cell
+    while all(message["msg_type"] != "display_data" for message in asked.seen):
+        asked.seen.append(kernel.client.get_iopub_msg(timeout=PATIENCE))
+    if stop:
+        (kernel.folder / "inside").touch()
+    else:
+        kernel.manager.interrupt_kernel()
+    ended = asked.finish(id)
     assert ended.error == "KeyboardInterrupt"
     assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
     assert "was cancelled" in saved(ended)
@@ -146,5 +157,84 @@ def test_what_a_cell_left_waiting_is_saved_as_cancelled_once_it_is(kernel: Kerne
     kernel.ok("start(write(), 'Never.')")
     left = kernel.ok("%%agent --no-wait\nGo.", front_end=True)
     assert WAITS in saved(left)
-    cancelled = kernel.ok("s.cancel()\nawait asyncio.sleep(0)", front_end=True)
-    assert "was cancelled" in saved(cancelled)
+    kernel.start("s.cancel()", front_end=True)
+    later = Cell()
+    while "was cancelled" not in str(later.updates):
+        later.messages.append(kernel.client.get_iopub_msg(timeout=PATIENCE))
+    assert WAITS not in saved(later)
+
+
+# Around the call
+
+
+SUB_AGENT = f"""
+helper = sa.Agent(ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
+                  name="helper", description="Helps.",
+                  middleware=[NotebookTools()], interrupt_on={{"run_python": False}})
+task = ToolCall("t", "task", {{"instructions": "Go.", "subagent_type": "helper"}})
+s = sa.Session(sa.Agent(ScriptedModel([task, "Never."]), subagents=[helper]))
+%agent use s
+"""
+INNER_RUN = f"""
+@sa.tool
+def ask() -> str:
+    inner = sa.Agent(ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
+                     middleware=[NotebookTools()], interrupt_on={{"run_python": False}})
+    return inner.run("Go.").text
+
+s = sa.Session(sa.Agent(ScriptedModel([ToolCall("a", "ask", {{}}), "Never."]), tools=[ask]))
+%agent use s
+"""
+
+
+@pytest.mark.parametrize("setup", [SUB_AGENT, INNER_RUN], ids=["a sub-agent", "a run in a tool"])
+def test_an_interrupt_of_what_works_for_a_run_ends_the_whole_run(
+    kernel: Kernel, setup: str
+) -> None:
+    kernel.ok(setup)
+    ended = stopped(kernel, AGENT_CELL, "the kernel's interrupt")
+    assert ended.error == "KeyboardInterrupt"
+    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_written_meanwhile_waits_when_the_run_is_stopped(kernel: Kernel, way: str) -> None:
+    kernel.ok(
+        f"python({COMPUTES!r})\n"
+        "def also(event):\n    if event.type == 'tool_execution_start':\n        s.send('second')\n"
+        "leave = s.subscribe(also)"
+    )
+    ended = stopped(kernel, AGENT_CELL, way)
+    assert ended.error == "KeyboardInterrupt"
+    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
+    assert kernel.ok("print(*[each.message.text for each in s.queued])").text == "second\n"
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "await s.send('Go.')",
+        "async for event in s.send('Go.'):\n    pass",
+        "await s.agent.arun('Go.')",
+    ],
+    ids=["a run", "its events", "of an agent"],
+)
+def test_a_cell_that_awaits_a_run_is_red_when_that_is_interrupted(
+    kernel: Kernel, cell: str
+) -> None:
+    kernel.ok(f"python({COMPUTES!r})")
+    ended = stopped(kernel, cell, "the kernel's interrupt")
+    assert ended.error == "CancelledError"
+    assert kernel.ok("print(len(s.agent.model.requests))").text == "1\n"
+
+
+def test_an_interrupt_reaches_a_cell_that_awaits_what_is_in_another_thread(kernel: Kernel) -> None:
+    kernel.ok(
+        "go_on.clear()\n"
+        "@sa.tool\ndef hold() -> str:\n    inside.touch()\n    go_on.wait()\n    return 'held'\n"
+        "start(ToolCall('h', 'hold', {}), 'Never.', tools=[hold])"
+    )
+    ended = stopped(kernel, "await s.send('Go.')", "the kernel's interrupt")
+    assert ended.error == "CancelledError"
+    kernel.ok("go_on.set()\nwhile s.status == 'running':\n    time.sleep(0.01)\ngo_on.clear()")
+    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
