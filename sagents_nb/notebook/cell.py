@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -64,7 +65,7 @@ async def run_cell(
         with output.awaited():
             result = await _final_result(session, run, unattended, wait)
     except asyncio.CancelledError:
-        await _wait_for_shutdown(session)
+        await _wait_for_shutdown(session, run)
         stop_run(session, run)
         stopped_result = await _stopped_result(session, run)
         output.finish(session, stopped_result)
@@ -140,15 +141,22 @@ def run_after(session: Session, run: Run) -> Run | None:
     return None if following is run else following
 
 
-async def _wait_for_shutdown(session: Session) -> None:
+async def _wait_for_shutdown(session: Session, run: Run) -> None:
     """Give a kernel that is shut down the time to end: what waits is to wait in the next one.
 
     Jupyter interrupts a kernel just before it shuts it down or restarts it. So a call that is at
     work is not said to be cancelled, which it may do all of: the next kernel asks whether it ran.
+    Nothing else begins meanwhile.
     """
-    if session.status == "interrupted" or session.pending_tool_calls:
-        with suppress(asyncio.CancelledError):  # a second interrupt is impatience
-            await asyncio.sleep(SHUTDOWN)
+    if current_handle(session, run) is None:  # it waits behind another
+        return
+    runtime.call(session.actor.wind_down)
+    until = time.monotonic() + SHUTDOWN
+    with suppress(asyncio.CancelledError):  # a second interrupt is impatience
+        while time.monotonic() < until:
+            if session.status != "interrupted" and not session.pending_tool_calls:
+                break
+            await asyncio.sleep(_LOOKING)
 
 
 def stop_run(session: Session, run: Run) -> None:

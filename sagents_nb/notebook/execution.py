@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 _SCRIPTS = "IPython.core.magics.script"  # where %%bash and its like are
 STOPPED = "The code was stopped before its end."
+NOT_BEGUN = "The code was stopped before it began."
 SHOWING_STOPPED = "The code ended; showing what it made was stopped."
 _AWAITS = (
     "run_python cannot await, since the notebook's loop runs the cell that waits for "
@@ -133,7 +134,7 @@ def run_code(
             capture.write(SHOWING_STOPPED)
         else:
             not_run = {NOT_RUN: "cancelled"}
-            run.fail(STOPPED)
+            run.fail(STOPPED if run.has_begun else NOT_BEGUN)
     except BaseException as error:  # SystemExit too: it would end the kernel
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
@@ -156,6 +157,7 @@ class _Run:
         self.capture = capture
         self.value: Any = None
         """That of its last expression."""
+        self.has_begun = False
         self.has_ended = False
         """Whether all of the code has run, and only what it made is still to be shown."""
         self.failed = False
@@ -185,6 +187,7 @@ class _Run:
             _without_commands(shell),
             replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
         ):
+            self.has_begun = True
             exec(body, names)
             if last is not None:
                 self.value = eval(last, names)

@@ -690,11 +690,16 @@ class Actor:
         if self.status == "running":
             self.inbox.ask_pause(reason)
 
-    def cancel(self) -> None:
-        """Stop the active run, or answer what waits as cancelled."""
+    def wind_down(self) -> None:
+        """Begin nothing further in the active run, which ends with the calls that are at work."""
         if self.status == "running" and self._loop is not None:
             self._stopped = self.inbox.runs
             self._loop.ctx.cancelled.set()
+
+    def cancel(self) -> None:
+        """Stop the active run, or answer what waits as cancelled."""
+        if self.status == "running" and self._loop is not None:
+            self.wind_down()
             self._stop_task()
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")

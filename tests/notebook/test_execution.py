@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import sagents_nb as sa
 from sagents_nb.messages import ContentPart
 from sagents_nb.notebook.capture import MOST_IMAGES, Capture
-from sagents_nb.notebook.execution import STOPPED, TimeIsUp, run_code, within
+from sagents_nb.notebook.execution import NOT_BEGUN, STOPPED, TimeIsUp, run_code, within
 from sagents_nb.redaction import KEY
 from tests.talking import PATIENCE
 
@@ -332,6 +332,16 @@ def test_an_interrupt_stops_the_code_and_says_so(shell: InteractiveShell) -> Non
         assert output.metadata["not_run"] == "cancelled"
         assert output.is_error
         assert output.content == f"so far\n{STOPPED}"
+
+
+def test_an_interrupt_before_the_first_line_says_that_nothing_ran(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(source: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shell, "transform_cell", interrupted)
+    assert run_code("print('never')", shell).content == NOT_BEGUN
 
 
 def test_what_is_in_time_keeps_no_thread(shell: InteractiveShell) -> None:

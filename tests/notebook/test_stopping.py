@@ -228,6 +228,23 @@ def test_a_cell_that_awaits_a_run_is_red_when_that_is_interrupted(
     assert kernel.ok("print(len(s.agent.model.requests))").text == "1\n"
 
 
+def test_a_call_that_ends_as_the_cell_is_interrupted_has_its_result_and_nothing_follows(
+    kernel: Kernel,
+) -> None:
+    kernel.ok(
+        "import sagents_nb.notebook.cell\n"
+        "shutdown, sagents_nb.notebook.cell.SHUTDOWN = sagents_nb.notebook.cell.SHUTDOWN, 3600\n"
+        "@sa.tool\ndef hold(ctx: sa.ToolContext) -> str:\n    inside.touch()\n"
+        "    while not ctx.cancelled:\n        time.sleep(0.01)\n    return 'held'\n"
+        "start(ToolCall('h', 'hold', {}), 'Never.', tools=[hold])"
+    )
+    ended = stopped(kernel, AGENT_CELL, "the kernel's interrupt")
+    kernel.ok("sagents_nb.notebook.cell.SHUTDOWN = shutdown")
+    assert ended.error == "KeyboardInterrupt"
+    assert kernel.ok("ended()").text == "1 cancelled completed\n"
+    assert "held" in saved(ended)
+
+
 def test_an_interrupt_reaches_a_cell_that_awaits_what_is_in_another_thread(kernel: Kernel) -> None:
     kernel.ok(
         "go_on.clear()\n"
