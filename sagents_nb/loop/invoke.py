@@ -39,9 +39,9 @@ logger = logger_of(__name__)
 # How long a tool that is cancelled may clean up after itself, in seconds.
 GRACE = 2.0
 
-# And how long one on the main thread may take to say what it has done until it was interrupted:
-# code in C may not hear of that for a long time, and whoever pressed Stop waits.
-LAST_WORDS = 0.3
+# And how long one on the main thread may take to say what it has done until it was interrupted,
+# or interrupted once more: code in C may not hear of that for a long time, and somebody waits.
+LAST_WORDS = 0.5
 
 NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 

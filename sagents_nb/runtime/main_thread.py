@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 # A signal is on its way for less than this, in seconds, unless the thread has it blocked.
 _DELIVERY = 1.0
-AGAIN = 0.5
+AGAIN = 0.3
 """Seconds after which code that went on in spite of its interrupt is interrupted again."""
 _LONGEST = threading.TIMEOUT_MAX / 2
 # Turns of a kernel's loop from the interrupt of a cell to what that does with it: ipykernel's

@@ -16,12 +16,14 @@ from tests.browser.test_stop import be_heard
 pytestmark = [pytest.mark.browser, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 TIMES = 34
-"""Moments of each kind in each host, 204 in all."""
+"""Moments of each kind in each host, 340 in all."""
 # What a run is stopped in never ends by itself.
 STREAMS = """sa.Session(sa.Agent(Endless()))"""
-COMPUTES = """sa.Session(sa.Agent(Calling(), middleware=[NotebookTools()],
+COMPUTES = """sa.Session(sa.Agent(Calling("while True:\\n    pass"), middleware=[NotebookTools()],
     interrupt_on={"run_python": False}))"""
-ENDLESS = """
+CATCHES = """sa.Session(sa.Agent(Calling(CATCHING), middleware=[NotebookTools()],
+    interrupt_on={"run_python": False}))"""
+ENDLESS = '''
 from sagents_nb.notebook import NotebookTools
 class Endless(sa.ChatModel):
     name = "endless"
@@ -30,12 +32,32 @@ class Endless(sa.ChatModel):
             yield "word "
             await asyncio.sleep(0.01)
 
+CATCHING = """
+print("so far")
+while True:
+    try:
+        while True:
+            pass
+    except BaseException:
+        pass
+"""
+
 class Calling(sa.ChatModel):
     name = "calling"
+    def __init__(self, code):
+        super().__init__()
+        self.code = code
     async def stream(self, request):
-        code = "while True:\\n    pass"
-        yield sa.Message.assistant("", [ToolCall("p1", "run_python", {"code": code})])
-"""
+        yield sa.Message.assistant("", [ToolCall("p1", "run_python", {"code": self.code})])
+
+def told():
+    """Of how many calls nothing is known, and whether most have what their code printed."""
+    texts = [r.text for m in s.messages for r in m.tool_results]
+    printed = [t for t in texts if t.startswith("so far\\n")]
+    early = ("The code was stopped before it began", "Cancelled")
+    not_begun = [t for t in texts if t.startswith(early)]
+    print(len(texts) - len(printed) - len(not_begun), len(printed) > len(texts) // 2)
+'''
 STOPPED = re.compile("KeyboardInterrupt")
 
 
@@ -43,10 +65,12 @@ KINDS = {  # the model, the cell that is stopped, and the cell whose panel has t
     "an agent streams": (STREAMS, "%%agent\nGo.", 2),
     "run_python computes": (COMPUTES, "%%agent\nGo.", 2),
     "a sync cell waits": (COMPUTES, "s.send('Go.').result()", 1),
+    "code prints and catches interrupts": (CATCHES, "%%agent\nGo.", 2),
+    "the same, and the kernel is interrupted": (CATCHES, "%%agent\nGo.", 2),
 }
 
 
-def stopped(notebook: NotebookPage, panel: int, moment: float) -> float:
+def stopped(notebook: NotebookPage, panel: int, moment: float, by_kernel: bool) -> float:
     """Run cell 2 and one that counts after it, stop at that moment; how long it took."""
     notebook.run_cell(2)
     notebook.run_cell(3)
@@ -54,7 +78,10 @@ def stopped(notebook: NotebookPage, panel: int, moment: float) -> float:
     expect(stop).to_be_visible()
     notebook.page.wait_for_timeout(1000 * moment)
     start = time.monotonic()
-    stop.click()
+    if by_kernel:
+        notebook.interrupt_kernel()
+    else:
+        stop.click()
     notebook.wait_for_cell(2)
     took = time.monotonic() - start
     expect(notebook.cell_output(2)).to_contain_text(STOPPED)
@@ -67,6 +94,16 @@ def counted(notebook: NotebookPage, cell: int) -> None:
     notebook.set_source(cell, "print(ran, s.status)")
     notebook.run_cell(cell)
     expect(notebook.cell_output(cell)).to_have_text("[] cancelled")
+
+
+def printed_is_kept(notebook: NotebookPage, cell: int) -> None:
+    """What the code printed is in each result, and in what the file has of the last."""
+    notebook.set_source(cell, "told()")
+    notebook.run_cell(cell)
+    expect(notebook.cell_output(cell)).to_have_text("0 True")
+    text = str(notebook.save().cells[2].outputs)
+    assert "was cancelled" in text
+    assert "so far" in text or "before it began" in text
 
 
 def told(name: str, times: list[float]) -> None:
@@ -94,8 +131,11 @@ def test_stop_at_any_moment(request: pytest.FixtureRequest, host: str, kind: str
     # A kernel whose first cell with a panel computes at once hears no page: the button says so.
     notebook.run_cell(1)
     be_heard(notebook, 1)
-    times = [stopped(notebook, panel, chance.uniform(0, 0.6)) for _ in range(TIMES)]
+    by_kernel = "kernel" in kind
+    times = [stopped(notebook, panel, chance.uniform(0, 0.6), by_kernel) for _ in range(TIMES)]
     counted(notebook, 4)
+    if model == CATCHES:
+        printed_is_kept(notebook, 4)
     told(f"{host}, {kind}", times)
 
 
