@@ -342,7 +342,8 @@ def test_code_on_all_rows_can_be_read_before_it_runs_and_leaves_no_names() -> No
     )
     assert answer.text == (
         "The heaviest `species` is Gentoo, by average `body_mass_g`: 5,076, before Chinstrap "
-        "(3,733) and Adelie (3,701)."
+        "(3,733) and Adelie (3,701).\n\n"
+        "2 rows without a `body_mass_g` are left out of the averages."
     )
 
 

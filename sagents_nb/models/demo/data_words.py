@@ -124,7 +124,7 @@ FILLERS = word_set(
     "people there's there're contain contains include includes exist statistics stats numbers "
     "breakdown break down split difference differ differs vs versus standard board aboard old "
     "first last total altogether report together fit among aged placed scored "
-    "took taken gives gave kindly thanks thank"
+    "took taken gives gave kindly thanks thank thx pls plz"
 )
 # Words that mean the same where a column is looked for.
 _SAME = [
@@ -193,3 +193,5 @@ ADDED = word_set(
 )
 # What is there at a time, so that those of several times are not added up.
 STOCKS = word_set("population pop inhabitants")
+# Verbs that say no more than that a thing has an amount, of all its rows: "used the most kwh".
+CONSUMING = word_set("used consumed needed")

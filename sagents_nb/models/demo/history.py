@@ -310,10 +310,19 @@ def number(value: Any) -> str:
     if float(value).is_integer():
         return f"{int(value):,}"
     digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 3
-    # As it is written: in binary a half is rounded to an even digit, or is a bit less.
-    rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    text = f"{rounded:,f}"
+    text = f"{rounded(value, digits):,f}"
     return text.rstrip("0").rstrip(".") if digits == 3 else text
+
+
+def rounded(value: float, digits: int) -> Decimal:
+    """The number with so many decimals, as it is written.
+
+    In binary a half is rounded to an even digit, or is a bit less.
+
+    >>> rounded(38.25, 1), round(38.25, 1)
+    (Decimal('38.3'), 38.2)
+    """
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
 def numeric_columns(rows: Rows) -> list[str]:

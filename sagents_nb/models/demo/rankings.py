@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
 from .asked import Asked, order_of
 from .counts import are_rows_after, rows_counted, things_counted
 from .data_words import (
+    CONSUMING,
     COUNT,
     DOWN,
     EXTREMES,
@@ -22,7 +24,7 @@ from .data_words import (
     UP,
 )
 from .queries import Condition, Key, Order, Query, Statistic, Wants
-from .reading import parts_of
+from .reading import fit_of, parts_of
 from .words import adjective, word_set
 
 _RANKED = word_set("rank ranked ranking")
@@ -53,6 +55,8 @@ def ranking_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
         by = (Key(asked.row_key),)
     if not by:
         by = tuple(Key(c) for c in labels if not frame.column(c).dated)[:1] or _ranked(asked)
+    if not by and asked.top and asked.statistic:
+        by = _counted_off(asked)
     if not measures:
         known = adjective(word.split()[-1])
         common = (known is not None and "count" in known[1]) or word in ("most", "fewest")
@@ -88,7 +92,10 @@ def ranking_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
     stock = STOCKS & set(parts_of(measures[0])) and not asked.statistic
     if stock and asked.year and asked.one_each((*by, Key(asked.year)), ()):
         return rows  # the most in any year
-    totals: Statistic = "sum" if _counts_things(asked, measures[0]) else asked.default(measures)
+    if not asked.statistic and frame.column(by[0].column).dated and asked.one_each(by, where):
+        return rows  # "on which day was that of the barn highest": there is nothing to average
+    adds = _counts_things(asked, measures[0]) or says(CONSUMING)
+    totals: Statistic = "sum" if adds else asked.default(measures)
     statistic = asked.statistic or totals
     return Query("aggregate", measures, statistic, by, where, order, asked.top, "first", word=word)
 
@@ -211,6 +218,15 @@ def _ranked(asked: Asked) -> tuple[Key, ...]:
     after = [asked.reading.thing(i + 1) for i in places]
     which = asked.reading.says({"which"}) and "is" in asked.reading.words
     return (Key(things),) if things and (things in after or which) else ()
+
+
+def _counted_off(asked: Asked) -> tuple[Key, ...]:
+    """What so many are asked of: "the top 3 days by total sales", whose column is `day`."""
+    for token, following in pairwise(asked.tokens):
+        if token.role == "number" and following.role in ("", "column"):
+            named = [c.name for c in asked.frame.columns if fit_of(c.name, following.word) == 3]
+            return tuple(Key(name) for name in named)[:1]
+    return ()
 
 
 def _ranks_rows(asked: Asked) -> bool:

@@ -18,6 +18,7 @@ import msgspec
 from .data_words import (
     AFTER_VERB,
     ALIASES,
+    CONSUMING,
     COUNT,
     DISTINCT,
     DOWN,
@@ -86,6 +87,7 @@ _DOES: dict[str, frozenset[str]] = {
     "show": SHOW,
     "aggregate": DISTINCT | SHARE | THAN | SUMMARY | SORT | GROWTH | SHRINK,
 }
+_AMOUNT_AFTER = word_set("the most least more less fewest fewer")
 
 
 class Token(msgspec.Struct):
@@ -452,6 +454,8 @@ class Reading:
             if word in SINGLE and self.tokens[index - 1].role == "superlative":
                 continue
             if self.is_entity(index) or (word in MEANT_BY and self.meant_by_verb()):
+                continue
+            if word in CONSUMING and self.word(index + 1) in _AMOUNT_AFTER:
                 continue
             left.append(token.text)
         return list(dict.fromkeys(left))

@@ -11,7 +11,7 @@ import msgspec
 from .data_words import ORDINAL_NAMES
 from .evaluation import computed
 from .frames import Frame, Row
-from .history import listed, markdown_table
+from .history import listed, markdown_table, rounded
 from .history import number as _number
 from .phrases import (
     are,
@@ -155,11 +155,14 @@ def plotted(query: Query, frame: Frame) -> str:
 
 def _gaps_of_totals(query: Query, frame: Frame) -> str:
     """That totals lack the rows without a value, where there are any and groups are shown."""
-    sums = query.kind == "aggregate" and query.statistic == "sum" and query.by
-    gaps = frame.column(query.measures[0]).missing if sums else 0
-    if not gaps:
+    what = _OF_ALL.get(query.statistic or "") if query.kind == "aggregate" and query.by else None
+    gaps = frame.column(query.measures[0]).missing if what and query.measures else 0
+    if not gaps or gaps == frame.size:
         return ""
-    return f"\n\n{_rows_without(query.measures[0], query, frame)} left out of the totals."
+    return f"\n\n{_rows_without(query.measures[0], query, frame)} left out of the {what}."
+
+
+_OF_ALL = {"sum": "totals", "mean": "averages", "median": "medians"}
 
 
 def _gaps_of_groups(query: Query, frame: Frame) -> str:
@@ -357,7 +360,9 @@ def _rounded(rows: Sequence[Row]) -> list[Row]:
     return [
         {
             # Of thousands none is shown, and what is rounded twice is another number.
-            k: round(v, places[k]) if k in places and isinstance(v, float) and abs(v) < 1000 else v
+            k: float(rounded(v, places[k]))
+            if k in places and isinstance(v, float) and abs(v) < 1000
+            else v
             for k, v in r.items()
         }
         for r in rows

@@ -165,7 +165,8 @@ _RESTRICTING = re.compile(
 _BY = re.compile(r"\b(?:by|per|each|every)\s+\w+$", re.IGNORECASE)
 _SHOP = re.compile(r"stores?(?:$|\W*$|\s+(?:in|of|for|from)\b)", re.IGNORECASE)
 _PLEASE = re.compile(
-    r",?\s+(?:please|now|for me|thanks|thank you|many thanks|cheers|and (?:return|report)(?: back)?"
+    r",?\s+(?:please|pls|plz|now|for me|thanks|thank you|thx|many thanks|cheers|"
+    r"and (?:return|report)(?: back)?"
     r"(?: (?:it|both|them|(?:only )?the \w+|a (?:short |brief )?(?:summary|table)))?)$",
     re.IGNORECASE,
 )
@@ -199,10 +200,10 @@ _PROSE = re.compile(
     re.IGNORECASE,
 )
 _IMAGE = re.compile(r"\battached image \d+ \(")
-THANKS = re.compile(r"^(?:thanks?(?:\s+you)?|great|nice|cool)\b", re.IGNORECASE)
+THANKS = re.compile(r"^(?:thanks?(?:\s+you)?|thx|great|nice|cool)\b", re.IGNORECASE)
 _ABOUT = re.compile(r"^(?:what can you do|who are you|what are you|help|please)\W*$", re.IGNORECASE)
 _TALK = re.compile(
-    r"^(?:hi|hello|hey|thanks?(?:\s+you)?|good (?:morning|day|evening)|great|ok(?:ay)?|yes|no|"
+    r"^(?:hi|hello|hey|thanks?(?:\s+you)?|thx|good (?:morning|day|evening)|great|ok(?:ay)?|yes|no|"
     r"nice|cool|bye)\b[^?]{0,20}$",
     re.IGNORECASE,
 )
