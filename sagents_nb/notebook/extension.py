@@ -219,7 +219,7 @@ class Extension:
         if code is None and result is not None and not replace:
             code, was_run = _last_code(result)
         if code is None:
-            print(_no_code(self.conversations.current))
+            print(_NO_MENDING if replace else _no_code(self.conversations.current))
         elif not offer(self.shell, code, replace=replace):
             print("No cell can be offered here, where nobody could take it; see the answer.")
         else:
@@ -255,6 +255,9 @@ def _sentence(error: BaseException) -> list[str]:
             *map(str.rstrip, traceback.format_list(frames)),
         ]
     return [without_known(line) for line in [*lines, f"{type(error).__name__}: {error}"]]
+
+
+_NO_MENDING = "The answer has no code, so the cell stays as it is."
 
 
 def _last_code(result: RunResult) -> tuple[str | None, bool]:

@@ -242,6 +242,14 @@ def test_the_mended_cell_may_be_asked_for_in_an_own_conversation_too(kernel: Ker
     assert kernel.ok("print(y)").text == "1\n"
 
 
+def test_an_answer_without_code_leaves_the_failed_cell_and_says_so(kernel: Kernel) -> None:
+    kernel.run("1 / 0")
+    kernel.ok("tools(answer='Do not divide by zero.')")
+    cell = kernel.ok("%agent fix", front_end=True)
+    assert not offered(cell)
+    assert cell.text == "The answer has no code, so the cell stays as it is.\n"
+
+
 def test_where_nothing_failed_there_is_nothing_to_fix(kernel: Kernel) -> None:
     kernel.run("n / 1")
     kernel.ok("n = 1")
