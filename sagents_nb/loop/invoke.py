@@ -248,7 +248,7 @@ async def _on_main_thread(function: Callable[[], Any], context: ToolContext) -> 
     if work.by_person:
         context.run.cancelled.set()
         if (run := executing.get()) is not None:
-            run.interrupt()
+            run.interrupt_all()
     if work.cancelled():
         return None, KeyboardInterrupt()
     outcome, error = outcome_of(work.result)

@@ -63,7 +63,7 @@ class RunHandle:
         """Stop the run; from any thread, and harmless once it has ended."""
         raise NotImplementedError
 
-    def interrupt(self) -> None:
+    def interrupt_all(self) -> None:
         """A person interrupted one of its tools on the main thread: cancel it, and what waits.
 
         Those who await it on that thread's loop are cancelled, too, as they would be by the
@@ -72,7 +72,7 @@ class RunHandle:
         self._is_interrupted = self._is_cancelled = True
         self.cancel()
         for waiter in tuple(self._waiters):
-            waiter.interrupt()
+            waiter.interrupt_all()
 
     def stop(self) -> None:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
