@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from tests.browser.lab import Lab, NotebookPage
 from tests.browser.test_agent_cell import agent_notebook, part
 from tests.browser.test_stop import be_heard
+from tests.talking import PATIENCE
 
 pytestmark = [pytest.mark.browser, pytest.mark.soak, pytest.mark.timeout(3600)]
 
@@ -82,8 +83,12 @@ def stopped(notebook: NotebookPage, panel: int, moment: float, by_kernel: bool) 
         notebook.interrupt_kernel()
     else:
         stop.click()
-    notebook.wait_for_cell(2)
+    # An expectation looks ever more seldom, at last each half second.
+    deadline = start + PATIENCE
+    while "*" in notebook.cell_prompt(2).inner_text() and time.monotonic() < deadline:
+        notebook.page.wait_for_timeout(10)
     took = time.monotonic() - start
+    notebook.wait_for_cell(2)
     expect(notebook.cell_output(2)).to_contain_text(STOPPED)
     expect(notebook.cell_output(3)).to_have_text("")
     return took
