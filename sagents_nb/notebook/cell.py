@@ -58,6 +58,7 @@ async def run_cell(
     main_thread.attach(asyncio.get_running_loop())
     run = session.send(prompt)
     output = CellOutput(session, run.id, live=not (unattended or plain), typed=typed)
+    output.show(session)
     if background:
         output.follow(session)
         return None
@@ -186,7 +187,9 @@ def result_if_ended(run: Run) -> RunResult | None:
 
 def show_run(session: Session, run: Run) -> None:
     """Show a run below a cell that does not wait for it."""
-    CellOutput(session, run.id, live=True, typed=False).follow(session)
+    output = CellOutput(session, run.id, live=True, typed=False)
+    output.show(session)
+    output.follow(session)
 
 
 class CellOutput:
@@ -200,6 +203,9 @@ class CellOutput:
         self.run_id = run_id
         self.text = under_way_text(session)
         self.place = here()
+
+    def show(self, session: Session) -> None:
+        """Put the panel below the cell, if there is one."""
         if self.panel is not None:
             self._show(session, self.panel)
 

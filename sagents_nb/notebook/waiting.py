@@ -73,6 +73,7 @@ class NotebookFace:
             stop_run(session, run)
             raise
         try:
+            output.show(session)
             with output.awaited():
                 result = _final_result(session, run, unheard, end)
         except KeyboardInterrupt:

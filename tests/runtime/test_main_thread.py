@@ -413,12 +413,12 @@ def test_an_interrupt_that_comes_too_late_reaches_nobody() -> None:
         while not over.done():
             if current:
                 thread.interrupt(current[-1])
+            time.sleep(0)  # else nobody else comes to the lock
 
     def work() -> None:
         for _ in range(300):
-            current.append(Future())
             future = thread.submit(sum, range(2000))
-            current[-1] = future
+            current.append(future)
             with contextlib.suppress(KeyboardInterrupt):
                 future.result(PATIENCE)
         over.set_result(None)
