@@ -236,7 +236,7 @@ async def _on_main_thread(function: Callable[[], Any], context: ToolContext) -> 
 
     What that would still await is not begun.
     """
-    work = main_thread.submit(outcome_of, function)
+    work = main_thread.submit_call(outcome_of, function)
     try:
         await woken_by(work)
     except asyncio.CancelledError:  # by a timeout, or with the run

@@ -77,6 +77,8 @@ class Work(Future[T]):
         """Whether that was Ctrl-C or the kernel's interrupt, which is meant for its whole run."""
         self.runs = False
         """Whether its code runs: nothing else of this is interrupted."""
+        self.is_call = False
+        """Whether it is a tool's call, which may take long and can wait for a moment."""
         self.is_reminded = False
         """Whether it will be interrupted again if it goes on."""
         self._function = function
@@ -140,7 +142,15 @@ class MainThread:
         It fails with a RuntimeError if within ``grace`` seconds the main thread neither waits here
         nor has a loop attached.
         """
-        work: Work[T] = Work(partial(contextvars.copy_context().run, function, *args))
+        return self._submit(Work(partial(contextvars.copy_context().run, function, *args)))
+
+    def submit_call(self, function: Callable[..., T], *args: Any) -> Work[T]:
+        """The same for a call of a tool."""
+        work = Work(partial(contextvars.copy_context().run, function, *args))
+        work.is_call = True
+        return self._submit(work)
+
+    def _submit(self, work: Work[T]) -> Work[T]:
         with self.changed:
             self._queue.append(work)
             self.changed.notify_all()
@@ -156,7 +166,9 @@ class MainThread:
         if self._waited:
             return
         if self._loop is not None and self._loop_turns:
-            self._loop.call_soon_threadsafe(self._drain_soon, self._loop)
+            # What is quick goes at once: a cell that is ending shows it, still.
+            turns = _TURNS if all(work.is_call for work in works) else 0
+            self._loop.call_soon_threadsafe(self._drain_soon, self._loop, turns)
             return
         timer = threading.Timer(self.grace, self._give_up, [works])
         timer.daemon = True
@@ -240,7 +252,7 @@ class MainThread:
         with self.changed:
             self.changed.notify_all()
 
-    def _drain_soon(self, loop: asyncio.AbstractEventLoop, turns: int = _TURNS) -> None:
+    def _drain_soon(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
         """Take work once the loop has done what it has to: it may be about to cancel the cell."""
         if turns:
             loop.call_soon(self._drain_soon, loop, turns - 1)
