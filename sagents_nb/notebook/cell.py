@@ -35,7 +35,7 @@ from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, s
 _LOOKING = 0.05
 # How long after an interrupt the order to shut down may come, in seconds.
 SHUTDOWN = 0.5
-_STOPPED = "The run was stopped."
+STOPPED = "The run was stopped."
 _TOO_LATE = "The cell was interrupted as its run had just ended."
 
 
@@ -71,7 +71,7 @@ async def run_cell(
         stopped_result = await _stopped_result(session, run)
         output.finish(session, stopped_result)
         had_ended = stopped_result is not None and stopped_result.status == "completed"
-        raise KeyboardInterrupt(_TOO_LATE if had_ended else _STOPPED) from None
+        raise KeyboardInterrupt(_TOO_LATE if had_ended else STOPPED) from None
     except SagentsError as error:
         output.finish(session, getattr(error, "result", None))
         raise
@@ -82,7 +82,7 @@ async def run_cell(
         if waiting and all("approve" in request.allowed_decisions for request in waiting):
             print("Answer with %agent approve or %agent reject REASON.")
     if result.status == "cancelled":  # Run All must not go on as if there were an answer
-        raise KeyboardInterrupt(_STOPPED)
+        raise KeyboardInterrupt(STOPPED)
     return result
 
 

@@ -21,6 +21,7 @@ from ..session import Run, Session
 from ..session.headless import joined
 from ..state import State
 from .cell import (
+    STOPPED,
     CellOutput,
     current_handle,
     result_if_ended,
@@ -88,7 +89,7 @@ class NotebookFace:
             raise
         output.finish(session, result)
         if result.status == "cancelled":  # Run All must not go on as if there were an answer
-            raise KeyboardInterrupt("The run was stopped.")
+            raise KeyboardInterrupt(STOPPED)
         return result
 
     def _check(self) -> None:

@@ -69,7 +69,7 @@ def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
 class Work(Future[T]):
     """A function for the main thread, and what comes of it."""
 
-    def __init__(self, function: Callable[[], T]) -> None:
+    def __init__(self, function: Callable[[], T], is_call: bool = False) -> None:
         super().__init__()
         self.interrupted = False
         """Whether it was interrupted, so that it gives what it has done until then."""
@@ -77,7 +77,7 @@ class Work(Future[T]):
         """Whether that was Ctrl-C or the kernel's interrupt, which is meant for its whole run."""
         self.runs = False
         """Whether its code runs: nothing else of this is interrupted."""
-        self.is_call = False
+        self.is_call = is_call
         """Whether it is a tool's call, which may take long and can wait for a moment."""
         self.is_reminded = False
         """Whether it will be interrupted again if it goes on."""
@@ -142,15 +142,14 @@ class MainThread:
         It fails with a RuntimeError if within ``grace`` seconds the main thread neither waits here
         nor has a loop attached.
         """
-        return self._submit(Work(partial(contextvars.copy_context().run, function, *args)))
+        return self._submit(False, function, *args)
 
     def submit_call(self, function: Callable[..., T], *args: Any) -> Work[T]:
         """The same for a call of a tool."""
-        work = Work(partial(contextvars.copy_context().run, function, *args))
-        work.is_call = True
-        return self._submit(work)
+        return self._submit(True, function, *args)
 
-    def _submit(self, work: Work[T]) -> Work[T]:
+    def _submit(self, is_call: bool, function: Callable[..., T], *args: Any) -> Work[T]:
+        work = Work(partial(contextvars.copy_context().run, function, *args), is_call)
         with self.changed:
             self._queue.append(work)
             self.changed.notify_all()

@@ -279,6 +279,7 @@ def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool,
     assert results(session.state) == ["Cancelled: the run was cancelled."]
     assert signal.getsignal(signal.SIGINT) is handler
     assert sys.gettrace() is traced
+    assert sys.exc_info() == (None, None, None)
 
 
 @pytest.mark.usefixtures("patient_stop")
