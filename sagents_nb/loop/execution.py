@@ -188,6 +188,7 @@ class Execution(RunHandle):
         def stop() -> None:
             if self._task is not None:
                 self._task.cancel()
+            self.cancel_inner()
 
         runtime.post(stop)
 

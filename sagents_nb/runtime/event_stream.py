@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Protocol
 
@@ -32,12 +32,14 @@ class EventStream:
         self,
         events: Iterable[Event] = (),
         on_read: Callable[[Event], None] = lambda event: None,
-        on_end: Callable[[], None] = lambda: None,
+        on_end: Callable[[], Awaitable[None]] | None = None,
+        awaited: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._events = deque(events, maxlen=LONGEST)
         self._missed = 0
         self._on_read = on_read  # called where an event is read
         self._on_end = on_end  # called where somebody who awaits them comes to their end
+        self._awaited = awaited  # entered while somebody awaits the next one
         self._lock = threading.Lock()  # without it a wake-up can be lost between two threads
         self._wakes: tuple[Callable[[], None], ...] = ()  # of those who wait
         self.closed = False
@@ -71,9 +73,11 @@ class EventStream:
                 loop = asyncio.get_running_loop()
                 future = loop.create_future()
                 self._wakes += (partial(_wake_on, loop, future),)
-            await future
+            with self._awaited():
+                await future
         if taken is None:
-            self._on_end()
+            if self._on_end is not None:
+                await self._on_end()
             raise StopAsyncIteration
         return self._read(*taken)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
 from .. import kinds
 from ..errors import Busy
-from ..events import AnyEvent
+from ..events import AnyEvent, Event
 from ..result import RunResult
 from .caller import blocking
 from .event_stream import EventStream
-from .main_thread import main_thread
+from .main_thread import TURNS, main_thread
 from .thread import runtime
 
 _lock = threading.Lock()
@@ -46,6 +46,7 @@ class RunHandle:
         self._waiters: list[RunHandle] = []  # in whose tools and hooks somebody waits for it
         self._is_cancelled = False  # since those who waited for it were interrupted
         self._is_interrupted = False  # by a person, in one of its tools on the main thread
+        self._takes_along = False  # was cancelled, with what its tools wait for
         self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
     def ahead(self) -> Sequence[RunHandle]:
@@ -130,20 +131,42 @@ class RunHandle:
 
         return events.blocking(wait_for)
 
+    def reader(self, on_read: Callable[[Event], None]) -> EventStream:
+        """A stream for its events, each told to ``on_read``; who is interrupted in a cell ends it."""
+
+        def awaited() -> AbstractContextManager[None]:
+            return self._waited() if main_thread.in_cell() else nullcontext()
+
+        return EventStream(on_read=on_read, on_end=self._check_interrupted, awaited=awaited)
+
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._end().__await__()
 
     async def _end(self) -> RunResult:
         with self._waited():
             result = await asyncio.wrap_future(self.awaited())
-        self.check_interrupted()
+        await self._check_interrupted()
         self.received(result)
         return result
 
-    def check_interrupted(self) -> None:
+    async def _check_interrupted(self) -> None:
         """Raise CancelledError where a person has interrupted whoever awaits it here."""
         if self._is_interrupted and threading.current_thread() is threading.main_thread():
+            for _ in range(TURNS):  # that of the kernel, if it comes: not one after the other
+                await asyncio.sleep(0)
             raise asyncio.CancelledError("The run was stopped.")
+
+    def cancel_inner(self) -> None:
+        """It is being cancelled: so are the runs that nobody waits for but its tools and hooks."""
+        with _lock:
+            self._takes_along = True
+            alone = [run for run in self.waited_for if run._is_for(self)]
+        for run in alone:
+            run.cancel()
+
+    def _is_for(self, waiter: RunHandle) -> bool:
+        """Whether nobody else waits for it; with the lock held."""
+        return self._waiting <= self._waiters.count(waiter)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -165,8 +188,11 @@ class RunHandle:
             if inside is not None:
                 inside.waited_for = (*inside.waited_for, self)
                 self._waiters.append(inside)
+            too_late = inside is not None and inside._takes_along and self._is_for(inside)
         last = False
         try:
+            if too_late:
+                self.cancel()
             yield
         except (KeyboardInterrupt, asyncio.CancelledError):
             last = not self.future.done()

@@ -18,9 +18,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
+
+from .caller import running_loop
+from .thread import runtime
 
 T = TypeVar("T")
 
@@ -29,9 +33,11 @@ _DELIVERY = 1.0
 AGAIN = 0.3
 """Seconds after which code that went on in spite of its interrupt is interrupted again."""
 _LONGEST = threading.TIMEOUT_MAX / 2
-# Turns of a kernel's loop from the interrupt of a cell to what that does with it: ipykernel's
-# handler, its future, the cell's task, and what that awaits, each a turn or two.
-_TURNS = 8
+TURNS = 8
+"""Turns of a kernel's loop from the interrupt of a cell to what that does with it.
+
+ipykernel's handler, its future, the cell's task, and what that awaits, each a turn or two.
+"""
 _PACKAGE = __name__.partition(".")[0]
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 
@@ -64,6 +70,21 @@ def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
         if frame.f_globals.get("__name__", "").partition(".")[0] != _PACKAGE:
             frame.f_trace = trace
         frame = frame.f_back
+
+
+def _in_turns(
+    loop: asyncio.AbstractEventLoop, turns: int, function: Callable[..., object], *args: Any
+) -> None:
+    """Call it once the loop, which calls this, has done what it has to for that many turns."""
+    if turns:
+        loop.call_soon(_in_turns, loop, turns - 1, function, *args)
+    else:
+        function(*args)
+
+
+def _post(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # it was closed meanwhile
+        loop.call_soon_threadsafe(function)
 
 
 class Work(Future[T]):
@@ -126,6 +147,7 @@ class MainThread:
         self._at_work: list[Work[Any]] = []  # what it runs now, the innermost last
         self._signalled: Work[Any] | None = None  # which of them a signal under way is meant for
         self._released: set[Future[Any]] = set()
+        self._settles: asyncio.AbstractEventLoop | None = None  # was interrupted; no calls for now
 
     def after_fork(self) -> None:
         """Begin anew in a forked child: its main thread is the one that forked."""
@@ -160,14 +182,18 @@ class MainThread:
     def _loop_turns(self) -> bool:
         return self._loop is not None and self._loop.is_running()
 
+    def in_cell(self) -> bool:
+        """Whether the caller is on the attached loop, where only interrupts cancel what awaits."""
+        return self._loop is not None and running_loop() is self._loop
+
     def _call_for(self, works: list[Work[Any]]) -> None:
         """Have somebody take these; with the lock held."""
         if self._waited:
             return
         if self._loop is not None and self._loop_turns:
             # What is quick goes at once: a cell that is ending shows it, still.
-            turns = _TURNS if all(work.is_call for work in works) else 0
-            self._loop.call_soon_threadsafe(self._drain_soon, self._loop, turns)
+            turns = TURNS if all(work.is_call for work in works) else 0
+            self._loop.call_soon_threadsafe(_in_turns, self._loop, turns, self._drain)
             return
         timer = threading.Timer(self.grace, self._give_up, [works])
         timer.daemon = True
@@ -233,13 +259,14 @@ class MainThread:
                 self.changed.notify_all()
 
     def interrupt(self, work: Work[Any]) -> None:
-        """End that by a KeyboardInterrupt, if it runs now.
+        """End that by a KeyboardInterrupt, if it runs now; if it has not begun, it never does.
 
         From any thread. Code in C sees it when it returns, but for what a signal wakes. Code that
         goes on is interrupted again, until it ends.
         """
         with self.changed:
-            if work not in self._at_work:
+            if work not in self._at_work:  # it is over, or just about to begin, which it does not
+                work.interrupted |= not work.done()
                 return
             self._interrupt_later(work)
             # One that nobody took is sent again: while os.system waits, C ignores them.
@@ -251,21 +278,36 @@ class MainThread:
         with self.changed:
             self.changed.notify_all()
 
-    def _drain_soon(self, loop: asyncio.AbstractEventLoop, turns: int) -> None:
-        """Take work once the loop has done what it has to: it may be about to cancel the cell."""
-        if turns:
-            loop.call_soon(self._drain_soon, loop, turns - 1)
-        else:
-            self._drain()
-
     def _drain(self) -> None:
-        while True:
-            with self.changed:
-                if not self._queue:
-                    return
-                work = self._queue.popleft()
+        while (work := self._taken()) is not None:
             if work.set_running_or_notify_cancel():
                 self._run(work)
+                if work.by_person:
+                    self._settle()
+
+    def _taken(self) -> Work[Any] | None:
+        """The next in the queue, which leaves it."""
+        with self.changed:
+            held = self._settles is not None and self._settles is self._loop and not self._waited
+            for work in self._queue:
+                if not (held and work.is_call):
+                    self._queue.remove(work)
+                    return work
+            return None
+
+    def _settle(self) -> None:
+        """Begin no call until what awaits on the loop has heard of the interrupt, and its runs."""
+        loop = self._loop
+        if loop is None or not loop.is_running():
+            return
+
+        def settled() -> None:
+            self._settles = None
+            self._drain()
+
+        # What these have posted to the runtime thread by then is done there before this.
+        self._settles = loop
+        _in_turns(loop, TURNS, runtime.post, _post, loop, settled)
 
     def _run(self, work: Work[Any]) -> None:
         """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
@@ -299,7 +341,8 @@ class MainThread:
             raise KeyboardInterrupt
 
         outer = signal.signal(signal.SIGINT, interrupt)
-        self._at_work.append(work)
+        with self.changed:
+            self._at_work.append(work)
         given, error = work.outcome()  # nothing is raised here from now on
         sys.settrace(trace)
         work.end(given, error)

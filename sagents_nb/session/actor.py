@@ -701,6 +701,8 @@ class Actor:
         if self.status == "running" and self._loop is not None:
             self.wind_down()
             self._stop_task()
+            if self.current_run is not None:
+                self.current_run.cancel_inner()
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self.answers = None

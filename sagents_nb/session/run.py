@@ -193,7 +193,7 @@ class Run(RunHandle):
         return TextStream(self)
 
     def __aiter__(self) -> EventStream:
-        stream = EventStream(on_read=self._read, on_end=self.check_interrupted)
+        stream = self.reader(self._read)
         self.session.follow(stream, self.id, self.since)
         self.future.add_done_callback(lambda _: stream.close())  # a queued run may never begin
         return stream

@@ -175,26 +175,68 @@ task = ToolCall("t", "task", {{"instructions": "Go.", "subagent_type": "helper"}
 s = sa.Session(sa.Agent(ScriptedModel([task, "Never."]), subagents=[helper]))
 %agent use s
 """
-INNER_RUN = f"""
+INNER_RUNS = f"""
 @sa.tool
-def ask() -> str:
-    inner = sa.Agent(ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
-                     middleware=[NotebookTools()], interrupt_on={{"run_python": False}})
-    return inner.run("Go.").text
+def ask() -> list[str]:
+    return [sa.Agent(
+        ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
+        middleware=[NotebookTools()], interrupt_on={{"run_python": False}}
+    ).run(text).text for text in ("Go.", "Go on.")]
 
-s = sa.Session(sa.Agent(ScriptedModel([ToolCall("a", "ask", {{}}), "Never."]), tools=[ask]))
-%agent use s
+start(ToolCall("a", "ask", {{}}), "Never.", tools=[ask])
+"""
+# One of the two has the main thread, and the other waits for it.
+BESIDE_OTHERS = (
+    INNER_RUNS
+    + f"""
+beside = [ToolCall("a", "ask", {{}}), ToolCall("k", "run_python", {{"code": {COMPUTES!r}}})]
+start(beside, "Never.", tools=[ask])
+s.replace(agent=s.agent.with_(middleware=[NotebookTools()], interrupt_on={{"run_python": False}}))
+"""
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("setup", "calls"),
+    [(SUB_AGENT, 1), (INNER_RUNS, 1), (BESIDE_OTHERS, 2)],
+    ids=["a sub-agent", "runs in a tool", "runs in a tool beside another call"],
+)
+def test_who_stops_a_run_ends_what_works_for_it_and_who_interrupts_that_ends_the_run(
+    kernel: Kernel, setup: str, calls: int, way: str
+) -> None:
+    kernel.ok(setup)
+    ended = stopped(kernel, AGENT_CELL, way)
+    assert ended.error == "KeyboardInterrupt"
+    assert kernel.ok("ended()").text == f"1 cancelled{' cancelled' * calls}\n"
+
+
+BOTH = f"""
+python({COMPUTES!r})
+first = s
+python({COMPUTES!r})
 """
 
 
-@pytest.mark.parametrize("setup", [SUB_AGENT, INNER_RUN], ids=["a sub-agent", "a run in a tool"])
-def test_an_interrupt_of_what_works_for_a_run_ends_the_whole_run(
-    kernel: Kernel, setup: str
-) -> None:
-    kernel.ok(setup)
-    ended = stopped(kernel, AGENT_CELL, "the kernel's interrupt")
-    assert ended.error == "KeyboardInterrupt"
-    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
+def test_an_interrupt_ends_all_runs_that_a_cell_awaits(kernel: Kernel) -> None:
+    """Of two that want the main thread, the second one would begin as the first one ends."""
+    kernel.ok(BOTH)
+    both = "await asyncio.gather(first.send('Go.'), s.send('Go.'))"
+    ended = stopped(kernel, both, "the kernel's interrupt")
+    assert ended.error == "CancelledError"
+    assert kernel.ok("print(first.status, s.status)").text == "cancelled cancelled\n"
+
+
+def test_a_cell_that_catches_its_cancellation_hears_of_it_once(kernel: Kernel) -> None:
+    kernel.ok(f"python({COMPUTES!r})")
+    ended = stopped(
+        kernel,
+        "try:\n    await s.send('Go.')\nexcept asyncio.CancelledError:\n    print('caught')\n"
+        "for _ in range(20):\n    await asyncio.sleep(0.01)\nprint('went on')",
+        "the kernel's interrupt",
+    )
+    assert not ended.error
+    assert ended.text == "caught\nwent on\n"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -255,3 +297,20 @@ def test_an_interrupt_reaches_a_cell_that_awaits_what_is_in_another_thread(kerne
     assert ended.error == "CancelledError"
     kernel.ok("go_on.set()\nwhile s.status == 'running':\n    time.sleep(0.01)\ngo_on.clear()")
     assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
+
+
+def test_an_interrupt_ends_the_run_whose_events_a_cell_reads(kernel: Kernel) -> None:
+    kernel.ok(
+        "go_on.clear()\n"
+        "@sa.tool\ndef hold() -> str:\n    inside.touch()\n    go_on.wait()\n    return 'held'\n"
+        "start(ToolCall('h', 'hold', {}), 'Never.', tools=[hold])"
+    )
+    reads = "async for event in s.send('Go.'):\n    pass"
+    assert stopped(kernel, reads, "the kernel's interrupt").error == "CancelledError"
+    kernel.ok("go_on.set()\nwhile s.status == 'running':\n    time.sleep(0.01)\ngo_on.clear()")
+    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
+
+
+def test_a_cell_that_leaves_the_events_of_a_run_stops_nothing(kernel: Kernel) -> None:
+    kernel.ok("start('Said.')\nasync for event in (run := s.send('Go.')):\n    break")
+    assert kernel.ok("print((await run).text)").text == "Said.\n"

@@ -323,7 +323,8 @@ def test_an_interrupt_that_comes_once_work_has_given_something_loses_nothing() -
 def test_work_that_is_interrupted_just_before_it_begins_does_not() -> None:
     begun: list[bool] = []
     work: Work[None] = Work(lambda: begun.append(True))
-    work.interrupted = True
+    assert work.set_running_or_notify_cancel()  # so it cannot be cancelled any more
+    main_thread.interrupt(work)
     _, error = work.outcome()
     assert isinstance(error, KeyboardInterrupt)
     assert not begun
