@@ -132,7 +132,7 @@ class RunHandle:
         return events.blocking(wait_for)
 
     def reader(self, on_read: Callable[[Event], None]) -> EventStream:
-        """A stream for its events, each told to ``on_read``; who is interrupted in a cell ends it."""
+        """A stream for its events, each told to ``on_read``; interrupts in a cell end it."""
 
         def awaited() -> AbstractContextManager[None]:
             return self._waited() if main_thread.in_cell() else nullcontext()
