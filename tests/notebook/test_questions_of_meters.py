@@ -73,3 +73,43 @@ def test_a_sentence_and_its_table_round_alike() -> None:
     told = ask_about("sort {rows} by kwh", "which day has the highest kwh?", frames={"rows": rows})
     assert "38.3" in told.text
     assert "38.2" not in told.text
+
+
+@pytest.mark.parametrize("month", ["March", "march", "mar"])
+def test_a_month_is_one_however_it_is_written(month: str) -> None:
+    march = METER[METER["day"].dt.month == 3]["kwh"].sum()
+    assert gives(ask(f"total kwh in {month} in {{meter}}"), march)
+
+
+def test_may_is_a_month_only_where_it_stands_as_one() -> None:
+    may = pd.concat([METER, METER.assign(day=METER["day"] + pd.Timedelta(days=120))])
+    told = ask_about("total kwh in may in {meter}", frames={"meter": may}).text
+    assert gives(told, may[may["day"].dt.month == 5]["kwh"].sum())
+    assert "“may”" in ask("which kwh may be wrong in {meter}?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("averge kwh", "average"), ("mising kwh", "missing"), ("histgram of kwh", "histogram")],
+)
+def test_a_word_with_a_letter_missing_is_told_with_the_one_that_is_meant(
+    typed: str, meant: str
+) -> None:
+    assert f"(is “{meant}” meant?)" in ask(f"{typed} in {{meter}}")
+
+
+def test_rows_that_are_said_to_be_the_first_ones_are() -> None:
+    told = ask("kwh of the barn in {meter}")
+    assert told.startswith("The first 10 rows with `site` barn; there may be more:")
+    days = METER[METER["site"] == "barn"]["day"].head(10)
+    assert all(f"| {day:%Y-%m-%d} |" in told for day in days)
+
+
+@pytest.mark.parametrize(
+    ("word", "end"), [("newest", "max"), ("latest", "max"), ("earliest", "min")]
+)
+def test_the_newest_of_the_rows_is_the_last_in_time(word: str, end: str) -> None:
+    days = pd.to_datetime(["1999-01-05", "2020-03-09", "1987-04-01"])
+    films = pd.DataFrame({"title": ["Ada", "Bea", "Cor"], "released": days})
+    told = ask_about(f"{word} film in {{films}}", frames={"films": films}).text
+    assert f"{getattr(days, end)():%Y-%m-%d}" in told

@@ -94,6 +94,23 @@ UNITS = word_set(
     "mm cm m km g kg lb lbs usd eur gbp pct percent c f mph kmh s sec ms hours hour years year "
     "minutes seconds euros dollars degrees grams meters metres old"
 )
+# What is most often meant by a word that nobody knows.
+ASKING = frozenset().union(
+    *(
+        STATISTICS,
+        UP,
+        DOWN,
+        MISSING,
+        DISTINCT,
+        SHARE,
+        RELATION,
+        GROWTH,
+        PLOT,
+        SORT,
+        COMPARE,
+        PERIODS,
+    )
+)
 # "From year to year", "year over year": such a word between a period and itself.
 STEPS = word_set("to over on by after")
 # What people call the rows of a frame, whatever these are of.

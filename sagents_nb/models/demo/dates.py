@@ -17,6 +17,7 @@ from .data_words import COMPARE, COUNT, ENDS, LATEST, ORDINALS, PERIODS
 from .frames import Column
 from .queries import MONTHS, Condition, Operator, Part, Query, Statistic
 from .reading import Reading, Token, parts_of
+from .words import word_set
 
 YEAR = re.compile(r"(?:19|20)\d\d")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -24,6 +25,10 @@ _QUARTER = re.compile(r"q[1-4]")
 _MONTHS = {name.lower()[:n]: i for i, name in enumerate(MONTHS, 1) for n in (3, len(name))}
 _WHEN: dict[str, Operator] = {"after": ">", "since": ">=", "before": "<", "until": "<="}
 _JOINS = {"from": ("to", "until", "through", "till"), "between": ("and",)}
+# "The newest film": they say by themselves that the rows are taken in time.
+_ENDS_OF_TIME = word_set("newest latest earliest")
+# What stands before a month, however it is written.
+_BEFORE = word_set("in during from to and since until till before after of for")
 _TIMES = r"(?:dates?|days?|months?|years?|time)"
 # Each asks for the first and the last time.
 _SPANS = (
@@ -92,12 +97,18 @@ def _moments(reading: Reading) -> list[_Moment]:
             continue
         if _DATE.fullmatch(token.text):
             found.append(_Moment(index, index, day=token.text))
-        elif token.text[0].isupper() and (month := _MONTHS.get(token.word)):
+        elif (month := _MONTHS.get(token.word)) and _is_month(reading, index):
             year = reading.word(index + 1) if reading.is_free(index + 1) else ""
             dated = YEAR.fullmatch(year) is not None
             last = index + 1 if dated else index
             found.append(_Moment(index, last, month=month, year=int(year) if dated else 0))
     return found
+
+
+def _is_month(reading: Reading, index: int) -> bool:
+    """Whether such a word is a month there: "may" and "mar" are something else, too."""
+    token = reading.tokens[index]
+    return token.text[0].isupper() or len(token.word) > 3 or reading.word(index - 1) in _BEFORE
 
 
 def _mark_moment(
@@ -244,7 +255,9 @@ def latest_of(asked: Asked, where: tuple[Condition, ...]) -> Query | None:
     for index, token in enumerate(asked.tokens):
         if token.role or token.word not in LATEST:
             continue
-        if not (asked.numbers or "when" in asked.reading.words or date.name in asked.named):
+        of_row = token.word in _ENDS_OF_TIME and asked.reading.is_row(index + 1)
+        timed = asked.numbers or "when" in asked.reading.words or date.name in asked.named
+        if not (timed or of_row):
             continue
         after = asked.reading.word(index + 1)
         if after in PERIODS or after.isdigit():

@@ -137,7 +137,7 @@ class _Code:
         first = query.measures[0] if query.measures else ""
         match query.kind:
             case "rows":
-                steps = [f".sort_values({first!r}, ascending={up})"] if first else []
+                steps = [f".sort_values({first!r}, ascending={up})"] if query.order else []
                 return [*steps, f".head({query.most})", ".to_csv(index=False)"]
             case "missing":
                 return [f"[{list(query.measures)!r}]", ".isna().any(axis=1).sum()"]

@@ -18,6 +18,7 @@ from .comparisons import comparison_of
 from .conditions import mark_conditions
 from .counts import count_of
 from .data_words import (
+    ASKING,
     CHANGES,
     COUNT,
     DISTINCT,
@@ -98,8 +99,8 @@ class _Question(Asked):
         if unknown := self.reading.unknown(kind):
             names = listed([f"“{word}”" for word in unknown[:3]])
             means = "means" if len(unknown) == 1 else "mean"
-            near = nearest(unknown[0], (c.name for c in self.frame.columns))
-            asks = f" (is `{near}` meant?)" if near and len(unknown) == 1 else ""
+            near = self._near(unknown[0]) if len(unknown) == 1 else ""
+            asks = f" (is {near} meant?)" if near else ""
             return f"I cannot tell what {names} {means} in `{self.frame.name}`{asks}"
         if self.reading.reason or isinstance(found, str):
             return self.reading.reason or str(found)
@@ -122,6 +123,13 @@ class _Question(Asked):
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
         yes_no = self.reading.word(0) in YES_NO and not self._chooses()
         return replace(found, yes_no=yes_no, assumed=assumed, things=self._rowwise(found))
+
+    def _near(self, word: str) -> str:
+        """What somebody may have meant who wrote that: a column, or a word that asks."""
+        if column := nearest(word, (c.name for c in self.frame.columns)):
+            return f"`{column}`"
+        asking = nearest(word, (known for known in ASKING if len(known) > 4), 0.8)
+        return f"“{asking}”" if asking else ""
 
     def _query(self) -> Query | str:
         says, where = self.reading.says, self.where(self.values)
