@@ -24,7 +24,7 @@ from IPython.display import display, update_display
 
 from .. import kinds
 from ..events import Event, Frozen, StatusChanged
-from ..messages import Message
+from ..messages import Field, Message
 from ..panel.bundle import PARTS, bundle, loader, part
 from ..panel.publisher import Publisher, Shown, publisher_of
 from ..panel.requests import answer, live_fork
@@ -36,6 +36,7 @@ from . import marimo
 from .cells import unattended
 from .control import Control
 from .conversations import conversations_of
+from .interpolate import fields_in
 from .outputs import Place, here, note, page
 from .status_text import MimeBundle, cleaning, folded_output, markdown_output, under_way_text
 
@@ -122,7 +123,7 @@ class Panel(anywidget.AnyWidget):
             have: Any = content.get("have")
             self._tell(session, have if kinds.whole(0).fits(have) else 0)
         else:
-            answer(session, content, self.send, _fork)
+            answer(session, content, self.send, _fork, fields=_fields)
 
     def _gone(self) -> None:
         if self._shown is not None:
@@ -199,6 +200,11 @@ def _fork(session: Session, before: int | None) -> tuple[Session, str]:
         return live_fork(session, before)
     fork = conversations.fork(session, before)
     return fork, f"%agent load {fork.id}"
+
+
+def _fields(typed: str) -> dict[str, Field]:
+    shell = get_ipython()
+    return {} if shell is None else fields_in(typed, shell.user_ns)
 
 
 _panels: WeakKeyDictionary[Session, Panel] = WeakKeyDictionary()

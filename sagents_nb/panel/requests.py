@@ -25,6 +25,7 @@ from ..interrupts import canonical_json
 from ..messages import (
     BRANCH,
     IMAGE_TYPES,
+    Field,
     ImagePart,
     Message,
     TextPart,
@@ -57,6 +58,8 @@ Reply = Callable[[dict[str, Any]], None]
 # Forks a session, all of it or what was before the message at a place, and keeps the fork; also
 # the code of a cell that shows it.
 Fork = Callable[[Session, int | None], tuple[Session, str]]
+# What the names in braces of a text stand for now; it may take its time.
+Fields = Callable[[str], Mapping[str, Field]]
 
 # By the id of the request; None as long as it is at work.
 _answers: WeakKeyDictionary[Session, dict[str, dict[str, Any] | None]] = WeakKeyDictionary()
@@ -75,12 +78,14 @@ def answer(
     send: Reply,
     fork: Fork = live_fork,
     by: str = "user",
+    fields: Fields | None = None,
 ) -> bool:
     """Do what the page asks; a request that makes no sense is an error, never an exception.
 
     Whether that is told: what is at work already was asked for before, and tells by itself.
 
-    What it decides is recorded as decided ``by`` that.
+    What it decides is recorded as decided ``by`` that. A {name} in what it says is one of
+    ``fields``, else what it stood for in an earlier message.
 
     A page asks again, with the same id, if it hears no answer. It gets the same answer, and
     nothing is done twice.
@@ -97,11 +102,14 @@ def answer(
             del answers[next(iter(answers))]
         send = functools.partial(_answered, answers, id, send)
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
-    if session.resting is None and not stored and kind != "fork" and not request.get("files"):
-        _answer(session, request, send, fork, by)
+    looks = fields is not None and "{" in str(request.get("text", ""))
+    work = functools.partial(_answer, session, request, fork=fork, by=by, fields=fields)
+    waits = session.resting is not None or stored or looks
+    if not waits and kind != "fork" and not request.get("files"):
+        work(send=send)
     else:  # it wakes, reads or saves once a store has answered: the runtime loop must not wait
         back = functools.partial(runtime.post, send)
-        runtime.loop.run_in_executor(None, _answer, session, request, back, fork, by)
+        runtime.loop.run_in_executor(None, functools.partial(work, send=back))
     return True
 
 
@@ -112,7 +120,15 @@ def _answered(
     send(reply)
 
 
-def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork, by: str) -> None:
+def _answer(
+    session: Session,
+    request: dict[str, Any],
+    *,
+    send: Reply,
+    fork: Fork,
+    by: str,
+    fields: Fields | None,
+) -> None:
     kind, request_id = request.get("type"), request.get("id", "")
     try:
         if _too_deep(request_id):
@@ -123,6 +139,8 @@ def _answer(session: Session, request: dict[str, Any], send: Reply, fork: Fork, 
             handler = functools.partial(_fork, fork)
         if kind == "decide":
             handler = functools.partial(_decide, by)
+        if kind == "send":
+            handler = functools.partial(_send, fields)
         if handler is None:
             raise ValueError(f"This kernel knows no request {reprlib.repr(kind)}.")
         reply = {"type": "reply", "id": request_id, **handler(session, request)}
@@ -171,7 +189,7 @@ def _too_deep(data: Any) -> bool:
     return any(isinstance(left, dict | list) for left in level)
 
 
-def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
+def _send(fields: Fields | None, session: Session, request: dict[str, Any]) -> dict[str, Any]:
     text, when = request["text"], request.get("when", "queue")
     images, files = _images(request.get("images", [])), _texts(request.get("files", []))
     if not isinstance(text, str) or not (text.strip() or images or files):
@@ -189,7 +207,7 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
             saved.append(_saved(session.files, name, content))
         named = "\n".join(f"Attached file: {path}" for path in saved)
         said = "\n\n".join(filter(None, [text, named]))
-        message = _message(session, said, images, id)
+        message = _message(session, said, images, id, fields)
         return {"run_id": session.send(message, when=when, instead_of=instead).id}
     except Exception:
         for path in saved:  # what was not sent has left nothing behind
@@ -197,11 +215,16 @@ def _send(session: Session, request: dict[str, Any]) -> dict[str, Any]:
         raise
 
 
-def _message(session: Session, said: str, images: list[ImagePart], id: Any) -> Message:
-    """What is sent; a {name} stands for what it did in an earlier message, which may be edited."""
+def _message(
+    session: Session, said: str, images: list[ImagePart], id: Any, fields: Fields | None
+) -> Message:
+    """What is sent; see :func:`answer` for what a {name} stands for."""
     known = {}
     if "{" in said:
         known = {field.name: field for each in session.messages for field in fields_of(each)}
+        if fields is not None:
+            attached = {name for name, field in known.items() if field.brief == "image"}
+            known |= {n: field for n, field in fields(said).items() if n not in attached}
     if known.keys() & names_in(said):
         message = message_of(said, known, images)
     elif images:
@@ -392,7 +415,6 @@ _OF_FILES = {"read_file": read_file, "read_change": read_change, "undo_change": 
 _HANDLERS = {
     **_OF_FILES,
     "read_changes": read_changes,
-    "send": _send,
     "withdraw": _withdraw,
     "retry": _retry,
     "switch": _switch,

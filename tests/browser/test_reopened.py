@@ -144,3 +144,19 @@ def test_panels_that_came_too_late_for_their_page_are_drawn_when_they_are_there(
     expect(panel).to_contain_text("three species")
     expect(panel).to_have_count(1)
     assert notebook.page.evaluate(f"{NOTEBOOK}.context.model.dirty") is False
+
+
+def test_what_a_cell_waits_for_is_there_after_a_reload_though_nobody_saved_nor_trusts_the_notebook(
+    lab_window: LabWindow,
+) -> None:
+    write = "ToolCall('w1', 'write_file', {'file_path': '/a.md', 'content': 'A.'})"
+    notebook = agent_notebook(lab_window, f"session({write}, 'Written.')", "%%agent\nWrite.")
+    notebook.run_cell(1)
+    expect(part(notebook, 1, "approve")).to_be_visible()
+    notebook.page.reload()
+    notebook.wait_until_shown()
+    trusted = f"[...{NOTEBOOK}.context.model.cells].some((cell) => cell.trusted)"
+    assert notebook.page.evaluate(trusted) is False
+    part(notebook, 1, "approve").click()
+    expect(part(notebook, 1, "sagents-panel")).to_contain_text("Written.")
+    assert notebook.page.evaluate(trusted) is False

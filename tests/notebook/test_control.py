@@ -111,3 +111,22 @@ def test_what_a_page_says_ends_no_cell_that_computes(kernel: Kernel) -> None:
     (kernel.folder / "busy").unlink()
     assert kernel.finish(id).text == "[]\n"
     kernel.ok("get_ipython().events.unregister('post_execute', note)")
+
+
+def test_a_name_in_braces_is_in_the_panel_what_it_is_now_as_in_a_cell(kernel: Kernel) -> None:
+    page = Page(kernel)
+    kernel.ok(
+        "import time\nbudget, other = 100, 7\n"
+        "s = sa.Session(sa.Agent(ScriptedModel(['One.', 'Two.', 'Three.'])), id='named')\n"
+        "%agent use s"
+    )
+    kernel.ok("%%agent\nSay {budget}.", front_end=True)
+    kernel.ok("budget = 555")
+    text = "Say {budget}, {other} and {unknown}."
+    page.say(data={"type": "send", "id": "1", "session_id": "named", "text": text})
+    kernel.ok("while len(s.messages) < 4 or s.status == 'running':\n    time.sleep(0.01)")
+    assert kernel.ok("print(s.messages[2].text)").text == "Say 555, 7 and {unknown}.\n"
+    kernel.ok("del budget")  # of which is known what it was
+    page.say(data={"type": "send", "id": "2", "session_id": "named", "text": "And {budget}?"})
+    kernel.ok("while len(s.messages) < 6 or s.status == 'running':\n    time.sleep(0.01)")
+    assert kernel.ok("print(s.messages[4].text)").text == "And 555?\n"

@@ -22,7 +22,7 @@ type Output = {
 type Cell = {
   id?: string;
   sharedModel?: { getSource(): string };
-  outputs?: { length: number; get(index: number): Output; set(index: number, output: object): void; clear(): void; add(output: object): unknown };
+  outputs?: { length: number; trusted: boolean; get(index: number): Output; set(index: number, output: object): void; clear(): void; add(output: object): unknown };
 };
 type Waiting = { cell: string; data: Record<string, unknown> };
 type Comm = {
@@ -150,6 +150,7 @@ async function askWhatWaits(context: Context, kernel: Kernel): Promise<void> {
       const outputs = [...context.model.cells].find(({ id }) => id === cell)?.outputs;
       if (!outputs || [...Array(outputs.length).keys()].some((i) => idOf(outputs.get(i).toJSON().data ?? {}) === idOf(shown))) continue;
       outputs.clear();
+      outputs.trusted = true; // as of a cell that was run: the kernel has just told it
       outputs.add({ output_type: "display_data", data: shown, metadata: {} });
     }
     context.model.dirty = dirty;

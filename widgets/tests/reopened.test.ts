@@ -21,6 +21,7 @@ function notebook(outputs: Record<string, unknown>[], comms: object | null, sour
       get length() {
         return list.length;
       },
+      trusted: false, // a notebook that was not made here
       clear: () => void (list.length = 0),
       add: ({ data }: { data: Record<string, unknown> }) => list.push(put(data)),
       get: (i: number) => list[i]!,
@@ -43,7 +44,7 @@ function notebook(outputs: Record<string, unknown>[], comms: object | null, sour
     model: { dirty: false, cells: [cell] as never },
     sessionContext: { ready: comms ? Promise.resolve() : new Promise(() => {}), session: { kernel }, connectionStatusChanged: { connect: () => {}, disconnect: () => {} } },
   };
-  return { context, asked, live: () => list.map(({ data }) => VIEW in data), models: () => list.map(({ data }) => (data[VIEW] as { model_id: string }).model_id) };
+  return { context, cell, asked, live: () => list.map(({ data }) => VIEW in data), models: () => list.map(({ data }) => (data[VIEW] as { model_id: string }).model_id) };
 }
 
 const sessions = (...paths: string[]) => {
@@ -74,9 +75,10 @@ test("where nobody knows what runs, the kernel is asked", async () => {
 });
 
 test("what a cell waits for is put into it where this page has an older save, and nobody has changed anything", async () => {
-  const { context, asked, models } = notebook([panel("old")], {}, "%load_ext sagents_nb", [{ cell: "c1", data: panel("new") }, { cell: "c9", data: panel("other") }]);
+  const { context, cell, asked, models } = notebook([panel("old")], {}, "%load_ext sagents_nb", [{ cell: "c1", data: panel("new") }, { cell: "c9", data: panel("other") }]);
   await showWaiting(context, sessions("folder/notebook.ipynb"));
   expect(models()).toEqual(["new"]);
+  expect(cell.outputs.trusted).toBe(true); // else its panel would not be shown
   expect(asked).toEqual(["open", "waiting", "close"]);
   expect(context.model.dirty).toBe(false);
   await showWaiting(context, sessions("folder/notebook.ipynb")); // which is there by now
