@@ -106,16 +106,20 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
     if len(times) != len(state.messages):  # no journal, or a message of it cannot be read
         times = [math.nan] * len(state.messages)
     answered: dict[str, tuple[ToolResult, float]] = {}
+    asked: dict[str, float] = {}
     for message, ts in zip(state.messages, times, strict=True):
         yield MessageEnd(message=message, ts=ts)
         if message.usage:
             model = message.metadata.get("model")
             yield TokenUsage(usage=message.usage, model=str(model or ""), ts=ts)
         answered |= {result.tool_call_id: (result, ts) for result in message.tool_results}
+        asked |= {call.id: ts for call in message.tool_calls}
     for row in shown:
         call_id = row.content.get("call_id")
         if row.content_type == "tool_call" and (decided := _decided(row)):
-            yield decided
+            # What was decided before the call was made was of another branch, with the same id.
+            if not decided.ts < asked.get(decided.tool_call_id, math.nan):
+                yield decided
         if row.content_type == "tool_call" and str(call_id) in answered:
             result, ts = answered[str(call_id)]
             duration = row.metadata.get("duration")
@@ -129,7 +133,7 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
             )
 
 
-def _decided(row: DisplayMessage) -> Event | None:
+def _decided(row: DisplayMessage) -> DecisionMade | None:
     try:
         said = msgspec.convert(row.metadata.get("decision"), _Said)
     except msgspec.ValidationError:  # nobody decided, or somebody else's metadata

@@ -209,6 +209,24 @@ def test_decisions_of_a_conversation_that_was_opened_again_have_names() -> None:
         assert (row["name"], row["decision"]) == ("draw", "approve")
 
 
+def test_what_was_decided_in_another_branch_is_of_no_call_of_this_one() -> None:
+    """Some models use the same ids again; each question has an answer in both branches."""
+    with disk() as place:
+        store = place.store()
+        gate = {"draw": True}
+        script = [call("draw"), "Drawn.", call("draw"), "Not drawn."]
+        session = sa.Session(agent_of(*script, tools=[draw], interrupt_on=gate), store=store)
+        session.send("go").result(PATIENCE)
+        session.approve().result(PATIENCE)
+        session.send("go on", instead_of=0).result(PATIENCE)
+        assert list(session.to_frame("decisions").decision) == []
+        assert "approved" not in session.to_markdown()
+        session.reject().result(PATIENCE)
+        assert list(session.to_frame("decisions").decision) == ["reject"]
+        session.close()
+        assert list(store.to_frame("decisions").decision) == ["reject"]
+
+
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
