@@ -108,6 +108,10 @@ def end_of(result: ToolResult, status: str) -> dict[str, Any]:
     }
 
 
+LEFT_BEHIND = "the run was cancelled; its function may go on in its thread"
+"""Why a call has no result whose thread nobody can end, unless it asks ``ctx.cancelled``."""
+
+
 def cancelled_result(call: ToolCall, reason: str = "the run was cancelled") -> ToolResult:
     """The result of a call that will not be run, or whose end nobody waits for."""
     cancelled = {NOT_RUN: "cancelled"}

@@ -52,7 +52,7 @@ from .approvals import is_as_shown
 from .commits import Commits
 from .config import LoopConfig
 from .invoke import GRACE, LAST_WORDS, NO_CHANGE, Executed, invoke, refusal
-from .open_calls import TWIN, cancelled_result
+from .open_calls import LEFT_BEHIND, TWIN, cancelled_result
 from .tool_values import text_of
 
 NOBODY = "Nobody was there to decide."
@@ -511,7 +511,11 @@ class _Batch:
 
     def cut(self, item: PreparedCall, has_ended: bool) -> Executed:
         """The end of a call that was cancelled, or that nobody waits for any longer."""
-        executed = Executed(item.noted(cancelled_result(item.call)), "cancelled")
+        in_thread = item.started and item.tool is not None and item.tool.run_on == "pool"
+        result = (
+            cancelled_result(item.call, LEFT_BEHIND) if in_thread else cancelled_result(item.call)
+        )
+        executed = Executed(item.noted(result), "cancelled")
         if item.begun and has_ended:
             self.write_down(item, executed)
         if not item.started:

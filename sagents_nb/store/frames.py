@@ -116,10 +116,10 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
         asked |= {call.id: ts for call in message.tool_calls}
     for row in shown:
         call_id = row.content.get("call_id")
-        if row.content_type == "tool_call" and (decided := _decided(row)):
-            # What was decided before the call was made was of another branch, with the same id.
-            if not decided.ts < asked.get(decided.tool_call_id, math.nan):
-                yield decided
+        decided = _decided(row) if row.content_type == "tool_call" else None
+        # What was decided before the call was made was of another branch, with the same id.
+        if decided and not decided.ts < asked.get(decided.tool_call_id, math.nan):
+            yield decided
         if row.content_type == "tool_call" and str(call_id) in answered:
             result, ts = answered[str(call_id)]
             duration = row.metadata.get("duration")

@@ -246,3 +246,27 @@ def test_something_cancelled_inside_a_tool_does_not_look_like_a_cancelled_run() 
     result = agent_of(call("confused"), "I see", tools=[confused]).run("go")
     assert (result.status, result.text) == ("completed", "I see")
     assert "CancelledError" in results(result.state)[0]
+
+
+def test_a_call_in_a_thread_that_nobody_can_end_says_that_its_function_may_go_on() -> None:
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def hold() -> None:
+        begun.release()
+        go_on.wait(PATIENCE)
+
+    async def wait() -> None:
+        begun.release()
+        await asyncio.sleep(3600)
+
+    session = session_of([call("hold"), call("wait", "c2")], tools=[hold, wait])
+    running = session.send("go")
+    assert begun.acquire(timeout=PATIENCE)
+    assert begun.acquire(timeout=PATIENCE)
+    session.cancel()
+    running.result()
+    go_on.set()
+    assert [result.text for result in results(session.messages)] == [
+        "Cancelled: the run was cancelled; its function may go on in its thread.",
+        "Cancelled: the run was cancelled.",
+    ]

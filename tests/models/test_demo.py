@@ -1013,3 +1013,26 @@ def test_a_call_that_was_stopped_is_made_again_where_somebody_has_it_go_on() -> 
     with Session(agent, state=State(messages=messages)) as session:
         result = session.send("Hello").result()
     assert [call for m in result.messages for call in m.tool_calls] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "arguments"),
+    [
+        ("Pay the invoice 77 with 40 euros.", {"invoice": 77, "euros": 40.0}),
+        ("Pay 40 euros for invoice 77.", {"invoice": 77, "euros": 40.0}),
+        ("Pay the invoice A-12 with 40 euros.", None),
+        ("Pay the invoice XYZ, 40 in all.", None),
+        ("Pay 40 euros.", None),
+    ],
+)
+def test_a_number_that_is_said_of_one_thing_is_not_taken_for_another(
+    asked: str, arguments: dict[str, Any] | None
+) -> None:
+    def pay(invoice: int, euros: float = 0.0) -> str:
+        """Pay an invoice."""
+        return f"Paid {euros} for {invoice}."
+
+    result = Agent(DemoModel(), tools=[pay]).run(asked)
+    called = [call.arguments for message in result.messages for call in message.tool_calls]
+    assert called == ([] if arguments is None else [arguments])
+    assert arguments or "'invoice', which I cannot tell" in result.text

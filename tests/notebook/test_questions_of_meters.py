@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pandas as pd
 import pytest
@@ -113,3 +114,30 @@ def test_the_newest_of_the_rows_is_the_last_in_time(word: str, end: str) -> None
     films = pd.DataFrame({"title": ["Ada", "Bea", "Cor"], "released": days})
     told = ask_about(f"{word} film in {{films}}", frames={"films": films}).text
     assert f"{getattr(days, end)():%Y-%m-%d}" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "ascending"), [("highest first", False), ("lowest first", True), ("descending", False)]
+)
+def test_groups_are_in_the_order_that_is_said(said: str, ascending: bool) -> None:
+    told = ask(f"total kwh by month in {{meter}}, {said}")
+    months = METER.groupby(METER["day"].dt.strftime("%Y-%m"))["kwh"].sum()
+    rows = re.findall(r"20\d\d-\d\d", told)
+    assert rows == list(months.sort_values(ascending=ascending).index)
+
+
+def test_times_begin_with_the_oldest_and_no_other_order_is_made_up() -> None:
+    told = ask("total kwh by month in {meter}, oldest first")
+    rows = re.findall(r"20\d\d-\d\d", told)
+    assert rows == sorted(rows) != []
+    assert "as I tell times from the first one on" in ask(
+        "total kwh by month in {meter}, newest first"
+    )
+
+
+def test_years_and_ids_are_written_as_the_names_that_they_are() -> None:
+    films = pd.DataFrame({"film_id": [10353, 10354], "year": [1979, 2020], "stars": [8.5, 7.25]})
+    told = ask_about("describe {films}", frames={"films": films}).text
+    assert "10353 to 10354 |" in told
+    assert "1979 to 2020 |" in told
+    assert "7.25 to 8.5; mean 7.875" in told

@@ -11,7 +11,7 @@ def aggregate_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
     """A statistic of columns, of each group if there are any; without one the rows themselves."""
     says, by, numbers = asked.reading.says, asked.by, asked.numbers
     if not numbers and by and says(COUNT | SHOW | {"list", "rows", "breakdown", "split"}):
-        return Query("aggregate", (), "count", by, where, "descending")
+        return Query("aggregate", (), "count", by, where, asked.arranged or "descending")
     if not numbers and len(by) == 1 and not by[0].period and not asked.named:
         return Query("values", (by[0].column,), where=where)
     if not numbers:
@@ -27,7 +27,7 @@ def aggregate_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
         return Query("rows", numbers, where=where, top=10)
     statistic = asked.statistic or asked.default(numbers)
     timed = any(key.period or _in_order(asked, key.column) for key in by)
-    order: Order = "descending" if by and not timed else ""
+    order: Order = asked.arranged or ("descending" if by and not timed else "")
     compared = by == asked.compared and len(numbers) == 1 and says(COMPARE)
     wants: Wants = "difference" if compared else ""
     return Query("aggregate", numbers[:4], statistic, by, where, order, wants=wants)

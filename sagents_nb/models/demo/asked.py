@@ -24,10 +24,12 @@ from .data_words import (
     LATEST,
     NEGATIONS,
     NUMBERS,
+    ORDERS,
     ORDINALS,
     PERIODS,
     SHARE,
     SHRINK,
+    SORT,
     STATISTICS,
     UNITS,
     UP,
@@ -46,6 +48,7 @@ class Asked:
     order, its word, and the columns of its quantity. ``compared`` are the groups that are meant
     where several values of one column are named; ``contrasted`` is of these the column of yes and
     no of which both are: "members and non-members". ``steps`` are the times of "from year to year".
+    ``arranged`` is the order of the groups, where it is said: "by month, highest first".
     ``counted`` is the column of the things that are counted, "" where rows are; ``row_key`` is the
     column that numbers what a superlative is said of, "" without one.
     """
@@ -59,6 +62,7 @@ class Asked:
         self.steps = tuple(key for _, key in steps)
         keys = [*self._keys(), *steps, *contrast]
         self.contrasted = tuple(dict.fromkeys(key for _, key in contrast))
+        self.arranged: Order = self._arranged(any(k.period for _, k in keys)) if keys else ""
         self.top = self._limit()
         self.order, self.superlative, self.ranked = self._direction()
         self.row_key = self._row_key()
@@ -259,6 +263,31 @@ class Asked:
                 token.role, token.value = "number", number
                 return max(1, min(number, 50))
         return None
+
+    def _arranged(self, timed: bool) -> Order:
+        """The order of groups that "highest first", at the end, or "descending" asks for.
+
+        Those that are ``timed`` begin with the oldest, where no other order is said.
+        """
+        if self.reading.says(SORT):
+            return ""
+        for index, token in enumerate(self.tokens):
+            if token.role:
+                continue
+            if token.word in ORDERS:
+                token.role = "order"
+                return ORDERS[token.word]
+            follows = self.reading.word(index + 1) == "first" and self.reading.is_free(index + 1)
+            rest = self.tokens[index + 2 :]
+            if not follows or any(not t.role and t.word not in FILLERS for t in rest):
+                continue
+            if token.word in UP | DOWN or (timed and token.word in LATEST):
+                token.role = self.tokens[index + 1].role = "order"
+            if token.word in UP | DOWN:
+                return order_of(token.word in UP)
+            if token.role and token.word not in ("oldest", "earliest"):
+                self.reading.reason = "I tell times from the first one on"
+        return ""
 
     def _direction(self) -> tuple[Order, str, tuple[str, ...]]:
         """The order that a superlative asks for, its word, and the columns that it is about."""

@@ -91,6 +91,8 @@ _NUMBER_WORD = re.compile(
 # "The 3 species" says how many there are, and asks for no number of them.
 _COUNTED = re.compile(r"\b(?:the|all|these|those|both|my|our)\s+(-?\d+(?:\.\d+)?)\b", re.IGNORECASE)
 _GIVES = re.compile(r"([A-Za-z]+)\s*(?:=|:|of|is)?\s*-?\d+(?:\.\d+)?", re.IGNORECASE)
+# A name with digits, or in capitals, is no number: "the invoice A-12".
+_LABEL = r"(?=[\w-]*[A-Za-z])[\w-]*(?:\d|[A-Z]{2})"
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _AMOUNTS = word_set(
     "count number num quantity qty amount limit n k top times max units pieces copies items"
@@ -421,6 +423,18 @@ def _as(p: Parameter, text: str) -> int | float | None:
     return int(number) if number.is_integer() else None
 
 
+def _names(p: Parameter) -> str:
+    return "|".join(re.escape(word.removesuffix("s")) for word in p.words if len(word) > 2) or "$^"
+
+
+def _number_at(p: Parameter, text: str) -> str:
+    """The number that stands beside the name of a parameter, "" without one."""
+    names = _names(p)
+    near = re.search(rf"\b(?:{names})s?\s*(?:=|:|of|is)?\s*(-?\d+(?:\.\d+)?)", text, re.I)
+    near = near or re.search(rf"(-?\d+(?:\.\d+)?)\s*(?:{names})s?\b", text, re.I)
+    return near[1] if near else ""
+
+
 class Filler:
     """Fills in the arguments of one step.
 
@@ -582,12 +596,17 @@ class Filler:
         span = re.search(r"(\d+)\s*(?:to|-|–|and|until|through)\s*(\d+)", text)
         if span and p.called("start", "end", "first", "last", "from", "to", "until"):
             return int(span[1] if p.called("start", "first", "from") else span[2])
-        names = "|".join(re.escape(w.removesuffix("s")) for w in p.words if len(w) > 2) or "$^"
-        near = re.search(rf"\b(?:{names})s?\s*(?:=|:|of|is)?\s*(-?\d+(?:\.\d+)?)", text, re.I)
-        near = near or re.search(rf"(-?\d+(?:\.\d+)?)\s*(?:{names})s?\b", text, re.I)
-        if near:
-            return _as(p, near[1])
-        return _as(p, self.numbers.pop(0)) if self.numbers and p.required else None
+        if near := _number_at(p, text):
+            return _as(p, near)
+        if not p.required or re.search(rf"\b(?i:{_names(p)})s?\s+{_LABEL}", text):
+            return None  # "the invoice A-12" has no number, whatever else there is
+        others = (other for other in self.offer.parameters if other.is_number and other != p)
+        claimed = {_number_at(other, text) for other in others}
+        free = [number for number in self.numbers if number not in claimed]
+        if not free:
+            return None
+        self.numbers.remove(free[0])
+        return _as(p, free[0])
 
     def _several(self, p: Parameter, arguments: Mapping[str, Any]) -> list[Any] | None:
         items = p.schema.get("items", {})

@@ -23,7 +23,7 @@ def count_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str:
     if order and asked.ranked and not set(numbers) & set(asked.ranked):
         return f"I tell how many there are, or what is {asked.superlative}, and not both at once"
     wants: Wants = "first" if order else ""
-    chosen: Order = order or ("descending" if by and not by[0].period else "")
+    chosen: Order = order or asked.arranged or ("descending" if by and not by[0].period else "")
     many = _after_many(asked)
     numbers = numbers or units_sold(asked)
     binary = [name for name in numbers if frame.column(name).binary]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .queries import Period, Statistic
+from .queries import Order, Period, Statistic
 from .words import stem, word_set
 
 # Words that say what to do. Each is only read as a column's where nothing else is left.
@@ -45,6 +45,10 @@ CHANGES = word_set(
     "delete remove drop fill replace rename add insert update clean edit change set append merge "
     "join convert"
 )
+ORDERS: dict[str, Order] = {
+    **dict.fromkeys(("descending", "decreasing", "desc"), "descending"),
+    **dict.fromkeys(("ascending", "increasing", "asc"), "ascending"),
+}
 SORT = word_set("sort sorted order ordered rank ranked ranking")
 SUMMARY = word_set(
     "summarise summarize summary summaries describe overview analyse analyze explore"

@@ -260,8 +260,8 @@ def latest_of(asked: Asked, where: tuple[Condition, ...]) -> Query | None:
         if not (timed or of_row):
             continue
         after = asked.reading.word(index + 1)
-        if after in PERIODS or after.isdigit():
-            continue
+        if after in PERIODS or after.isdigit() or after == "first":
+            continue  # "newest first" is an order
         token.role = "order"
         if asked.reading.word(index - 1) == "most":
             asked.tokens[index - 1].role = "order"

@@ -8,6 +8,7 @@ from .frames import Column, Frame, Row
 from .history import listed, markdown_table
 from .history import number as _number
 from .phrases import count_of, gaps_of, value_of
+from .reading import is_label
 
 _SHOWN = 10  # rows of a frame that are all shown
 
@@ -48,6 +49,8 @@ def _line(column: Column, frame: Frame) -> Row | None:
     told = column.statistics
     if column.counted and 0 < len(column.values) <= 5:
         parts = [", ".join(f"{value} ({n:,})" for value, n in column.values.items())]
+    elif column.numeric and "min" in told and is_label(column.name):
+        parts = [f"{float(told['min']):.0f} to {float(told['max']):.0f}"]
     elif column.numeric and "mean" in told and not column.binary:
         ends = f"{value_of(told['min'])} to {value_of(told['max'])}"
         parts = [ends, f"mean {value_of(told['mean'])}", f"median {value_of(told['50%'])}"]

@@ -24,6 +24,7 @@ from .data_words import (
     DISTINCT,
     FILLERS,
     GROWTH,
+    LATEST,
     MISSING,
     PLOT,
     RELATION,
@@ -126,6 +127,8 @@ class _Question(Asked):
 
     def _near(self, word: str) -> str:
         """What somebody may have meant who wrote that: a column, or a word that asks."""
+        if word in LATEST:
+            return ""
         if column := nearest(word, (c.name for c in self.frame.columns)):
             return f"`{column}`"
         asking = nearest(word, (known for known in ASKING if len(known) > 4), 0.8)

@@ -15,6 +15,7 @@ from .data_words import (
     DOWN,
     EXTREMES,
     HAVING,
+    ORDERS,
     PERIODS,
     SHARE,
     SINGLE,
@@ -304,11 +305,10 @@ def sorting_of(asked: Asked, where: tuple[Condition, ...]) -> Query | str | None
         return f"I sort by one column, and not the {asked.superlative} by another"
     extreme = EXTREMES.get(asked.superlative)
     order: Order = (not extreme and asked.order) or order_of(asked.reading.says(_RANKED))
-    down = word_set("descending decreasing desc")
     for token in asked.tokens:
-        if token.word in down | word_set("ascending increasing asc"):
+        if token.word in ORDERS:
             token.role = "order"
-            order = order_of(token.word in down)
+            order = ORDERS[token.word]
     several = [k for k in things if k.period or not asked.frame.is_key(k.column)]
     count = asked.top or _last_number(asked)
     if not several:

@@ -104,6 +104,11 @@ class Token(msgspec.Struct):
     value: Any = None
 
 
+def is_label(name: str) -> bool:
+    """Whether the numbers of a column of that name are names: years and ids, and no amounts."""
+    return bool({"year", "id"} & set(parts_of(name)))
+
+
 def parts_of(column: str) -> list[str]:
     """The words of a column's name without units."""
     spaced = re.sub(r"([a-z])([A-Z])", r"\1 \2", column)

@@ -25,7 +25,7 @@ from .phrases import (
     where_of,
 )
 from .queries import Query, joined, said, title_of, years_of
-from .reading import parts_of
+from .reading import is_label, parts_of
 
 _SHOWN = 10  # rows of a table
 _INLINE = 4  # groups that stand in a sentence
@@ -622,7 +622,8 @@ def _rows(query: Query, rows: list[Row], frame: Frame) -> str:
         return _told_of_first(query, best, cut, frame)
     if frame.column(column).dated:
         end = "last" if query.order == "descending" else "first"
-        held = [f"`{k}` {value_of(v)}" for k, v in rows[0].items() if k != column and v is not None]
+        known = {k: v for k, v in rows[0].items() if k != column and v is not None}
+        held = [f"`{k}` {(label_of if is_label(k) else value_of)(v)}" for k, v in known.items()]
         one_of = f", one of {len(best)} of that time" if len(best) > 1 else ""
         which = f"The {end} row{where} is of {name_of(rows[0][column])}{one_of}"
         return f"{which}: {', '.join(held[:8])}."
