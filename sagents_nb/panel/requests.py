@@ -102,7 +102,8 @@ def answer(
             del answers[next(iter(answers))]
         send = functools.partial(_answered, answers, id, send)
     stored = isinstance(kind, str) and kind in _OF_FILES and session.files.mounts
-    looks = fields is not None and "{" in str(request.get("text", ""))
+    text = request.get("text")
+    looks = fields is not None and isinstance(text, str) and "{" in text
     work = functools.partial(_answer, session, request, fork=fork, by=by, fields=fields)
     waits = session.resting is not None or stored or looks
     if not waits and kind != "fork" and not request.get("files"):
