@@ -15,7 +15,8 @@ from ..frames import Conversation
 from ..frames.columns import OF_TASKS
 from ..frames.rows import MAKERS
 from ..interrupts import Decision
-from ..messages import ToolResult
+from ..messages import ToolCall, ToolResult
+from ..serialization import to_data
 from ..state import State, restore_state
 from ..text import logger_of
 from . import conversations, states
@@ -106,19 +107,19 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
     if len(times) != len(state.messages):  # no journal, or a message of it cannot be read
         times = [math.nan] * len(state.messages)
     answered: dict[str, tuple[ToolResult, float]] = {}
-    asked: dict[str, float] = {}
+    asked: dict[str, list[ToolCall]] = {}  # some models use one id in each turn
     for message, ts in zip(state.messages, times, strict=True):
         yield MessageEnd(message=message, ts=ts)
         if message.usage:
             model = message.metadata.get("model")
             yield TokenUsage(usage=message.usage, model=str(model or ""), ts=ts)
         answered |= {result.tool_call_id: (result, ts) for result in message.tool_results}
-        asked |= {call.id: ts for call in message.tool_calls}
+        for call in message.tool_calls:
+            asked.setdefault(call.id, []).append(call)
     for row in shown:
         call_id = row.content.get("call_id")
         decided = _decided(row) if row.content_type == "tool_call" else None
-        # What was decided before the call was made was of another branch, with the same id.
-        if decided and not decided.ts < asked.get(decided.tool_call_id, math.nan):
+        if decided and _is_of(row, asked.get(decided.tool_call_id, [])):
             yield decided
         if row.content_type == "tool_call" and str(call_id) in answered:
             result, ts = answered[str(call_id)]
@@ -131,6 +132,12 @@ def _events(state: State, times: list[float], shown: list[DisplayMessage]) -> It
                 duration=duration if isinstance(duration, int | float) else math.nan,
                 ts=ts,
             )
+
+
+def _is_of(row: DisplayMessage, calls: list[ToolCall]) -> bool:
+    """Whether a row is of one of these calls, and of none of another branch that has their id."""
+    told = (row.content.get("name"), row.content.get("arguments"))
+    return not calls or any(told == (call.name, to_data(call.arguments)) for call in calls)
 
 
 def _decided(row: DisplayMessage) -> DecisionMade | None:

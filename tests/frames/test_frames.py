@@ -211,11 +211,15 @@ def test_decisions_of_a_conversation_that_was_opened_again_have_names() -> None:
 
 def test_what_was_decided_in_another_branch_is_of_no_call_of_this_one() -> None:
     """Some models use the same ids again; each question has an answer in both branches."""
+
+    def pay(euros: int) -> str:
+        return f"paid {euros}"
+
     with disk() as place:
         store = place.store()
-        gate = {"draw": True}
-        script = [call("draw"), "Drawn.", call("draw"), "Not drawn."]
-        session = sa.Session(agent_of(*script, tools=[draw], interrupt_on=gate), store=store)
+        script = [call("pay", euros=5), "Paid.", call("pay", euros=900), "Not paid."]
+        agent = agent_of(*script, tools=[pay], interrupt_on={"pay": True})
+        session = sa.Session(agent, store=store)
         session.send("go").result(PATIENCE)
         session.approve().result(PATIENCE)
         session.send("go on", instead_of=0).result(PATIENCE)
