@@ -30,7 +30,7 @@ WITHOUT_EXAMPLE = {
     "a session, a magic or a panel calls them": """
         Run.ahead Run.awaited Run.begin Run.cancel_inner Run.interrupt_all Run.never_began
         Run.read Run.reader Run.received Run.refuse_inside Run.refused Run.resolve Run.stand
-        Run.wait_in_line RunResult.take_answer
+        Run.wait_in_line Run.waited RunResult.take_answer
         Session.by_policy Session.check_open Session.close_if_unneeded Session.follow Session.hand
         Session.when_kept
     """,

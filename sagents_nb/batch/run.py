@@ -18,6 +18,7 @@ from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
 from ..messages import Usage
 from ..models.base import tells_cost
+from ..runtime.futures import RunHandle
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
@@ -122,7 +123,7 @@ class MapRun:
 
     async def _run(self) -> None:
         if self._ended.is_set():  # it was stopped before it had begun
-            return
+            raise asyncio.CancelledError
         self._task = asyncio.current_task()
         self.meter.begin()
         try:
@@ -177,7 +178,7 @@ class MapRun:
         self.failed += answer.status != "completed"
 
     def cancel(self) -> None:
-        """Stop the rows that run, and wait a little for them; from any other thread."""
+        """Stop the rows that run; from any thread."""
 
         def stop() -> None:
             if self._task is None:
@@ -186,6 +187,10 @@ class MapRun:
                 self._task.cancel()
 
         runtime.post(stop)
+
+    def end(self) -> None:
+        """Stop the rows that run, and wait a little for them; not on the runtime thread."""
+        self.cancel()
         self._ended.wait(_PATIENCE)
 
     def show(self, bar: Progress) -> None:
@@ -228,6 +233,18 @@ class MapRun:
         return answer if before is None else with_attempt(answer, before)
 
 
+class _Rows(RunHandle):
+    """A map as what waits for it in a tool of a run: whoever stops that run stops it."""
+
+    def __init__(self, run: MapRun) -> None:
+        super().__init__()
+        self._run = run
+
+    def cancel(self) -> None:
+        """Stop it; from any thread."""
+        self._run.cancel()
+
+
 @kinds.checked
 def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     """See :meth:`Agent.map <sagents_nb.agent.Agent.map>`; whoever interrupts it stops it."""
@@ -236,17 +253,18 @@ def map_rows(agent: Agent, progress: bool, **options: Any) -> pandas.DataFrame:
     bar = Progress(len(run.rows), len(run.answers), progress)
     try:
         future = run.start()
-        while True:
-            try:
-                main_thread.wait(future, _TICK)
-                break
-            except TimeoutError:
-                if future.done():
-                    raise
-                run.show(bar)
+        with _Rows(run).waited():
+            while True:
+                try:
+                    main_thread.wait(future, _TICK)
+                    break
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    run.show(bar)
         run.show(bar)
     except BaseException as error:
-        run.cancel()
+        run.end()
         run.note(error)
         raise
     finally:
@@ -261,12 +279,13 @@ async def amap_rows(agent: Agent, progress: bool, **options: Any) -> pandas.Data
     bar = Progress(len(run.rows), len(run.answers), progress)
     future = asyncio.wrap_future(run.start())
     try:
-        while not (await asyncio.wait([future], timeout=_TICK))[0]:
-            run.show(bar)
+        with _Rows(run).waited():
+            while not (await asyncio.wait([future], timeout=_TICK))[0]:
+                run.show(bar)
         future.result()
         run.show(bar)
     except BaseException as error:
-        await workers.run(run.cancel)
+        await workers.run(run.end)
         if future.done() and not future.cancelled():
             future.exception()  # which has been heard
         run.note(error)

@@ -103,7 +103,7 @@ class RunHandle:
         """
         runtime.refuse_here("Waiting for a run", "use 'await run' or 'await agent.arun(…)' there")
         try:
-            with self._ending(), self._waited(), blocking():
+            with self._ending(), self.waited(), blocking():
                 result: RunResult = main_thread.wait(self.awaited(), timeout)
         except TimeoutError as error:
             if timeout is None or error.args:  # a run that failed with one
@@ -124,7 +124,7 @@ class RunHandle:
         def wait_for(arrival: Future[None]) -> None:
             self._readers.add(arrival)
             try:
-                with self._ending(), self._waited(), blocking():
+                with self._ending(), self.waited(), blocking():
                     main_thread.wait(arrival)
             finally:
                 self._readers.discard(arrival)
@@ -135,7 +135,7 @@ class RunHandle:
         """A stream for its events, each told to ``on_read``; interrupts in a cell end it."""
 
         def awaited() -> AbstractContextManager[None]:
-            return self._waited() if main_thread.in_cell() else nullcontext()
+            return self.waited() if main_thread.in_cell() else nullcontext()
 
         return EventStream(on_read=on_read, on_end=self._check_interrupted, awaited=awaited)
 
@@ -143,7 +143,7 @@ class RunHandle:
         return self._end().__await__()
 
     async def _end(self) -> RunResult:
-        with self._waited():
+        with self.waited():
             result = await asyncio.wrap_future(self.awaited())
         await self._check_interrupted()
         self.received(result)
@@ -179,7 +179,7 @@ class RunHandle:
             raise
 
     @contextmanager
-    def _waited(self) -> Iterator[None]:
+    def waited(self) -> Iterator[None]:
         """Count one who waits; the last of them who is interrupted takes the run along."""
         inside = executing.get()
         with _lock:  # of two who would wait for each other the second one sees the first

@@ -185,6 +185,19 @@ def ask() -> list[str]:
 
 start(ToolCall("a", "ask", {{}}), "Never.", tools=[ask])
 """
+MAP_AFTER_A_RUN = (
+    INNER_RUNS.replace(
+        "def ask() -> list[str]:",
+        """def ask() -> str:
+    computing().run("Go.")
+    return str(computing().map(["Go.", "Go on."], progress=False))
+
+def computing():""",
+    )
+    .replace("return [sa.Agent(", "return sa.Agent(")
+    .replace(""").run(text).text for text in ("Go.", "Go on.")]""", ")")
+)
+MAP = MAP_AFTER_A_RUN.replace("""    computing().run("Go.")\n""", "")
 # One of the two has the main thread, and the other waits for it.
 BESIDE_OTHERS = (
     INNER_RUNS
@@ -199,8 +212,14 @@ s.replace(agent=s.agent.with_(middleware=[NotebookTools()], interrupt_on={{"run_
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("setup", "calls"),
-    [(SUB_AGENT, 1), (INNER_RUNS, 1), (BESIDE_OTHERS, 2)],
-    ids=["a sub-agent", "runs in a tool", "runs in a tool beside another call"],
+    [(SUB_AGENT, 1), (INNER_RUNS, 1), (BESIDE_OTHERS, 2), (MAP, 1), (MAP_AFTER_A_RUN, 1)],
+    ids=[
+        "a sub-agent",
+        "runs in a tool",
+        "runs in a tool beside another call",
+        "a map in a tool",
+        "a map after a run in a tool",
+    ],
 )
 def test_who_stops_a_run_ends_what_works_for_it_and_who_interrupts_that_ends_the_run(
     kernel: Kernel, setup: str, calls: int, way: str
