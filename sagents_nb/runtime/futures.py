@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import kinds
 from ..errors import Busy
-from ..events import AnyEvent, Event
+from ..events import AnyEvent
 from ..result import RunResult
 from .caller import blocking
 from .event_stream import EventStream
@@ -131,13 +131,9 @@ class RunHandle:
 
         return events.blocking(wait_for)
 
-    def reader(self, on_read: Callable[[Event], None]) -> EventStream:
-        """A stream for its events, each told to ``on_read``; interrupts in a cell end it."""
-
-        def awaited() -> AbstractContextManager[None]:
-            return self.waited() if main_thread.in_cell() else nullcontext()
-
-        return EventStream(on_read=on_read, on_end=self._check_interrupted, awaited=awaited)
+    def awaited_in_cell(self) -> AbstractContextManager[None]:
+        """Around waiting for one of its events: whoever is interrupted in a cell ends it."""
+        return self.waited() if main_thread.in_cell() else nullcontext()
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._end().__await__()
@@ -145,11 +141,11 @@ class RunHandle:
     async def _end(self) -> RunResult:
         with self.waited():
             result = await asyncio.wrap_future(self.awaited())
-        await self._check_interrupted()
+        await self.check_interrupted()
         self.received(result)
         return result
 
-    async def _check_interrupted(self) -> None:
+    async def check_interrupted(self) -> None:
         """Raise CancelledError where a person has interrupted whoever awaits it here."""
         if self._is_interrupted and threading.current_thread() is threading.main_thread():
             for _ in range(TURNS):  # that of the kernel, if it comes: not one after the other
