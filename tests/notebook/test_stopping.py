@@ -175,29 +175,31 @@ task = ToolCall("t", "task", {{"instructions": "Go.", "subagent_type": "helper"}
 s = sa.Session(sa.Agent(ScriptedModel([task, "Never."]), subagents=[helper]))
 %agent use s
 """
-INNER_RUNS = f"""
+COMPUTING = f"""
+def computing():
+    return sa.Agent(
+        ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
+        middleware=[NotebookTools()], interrupt_on={{"run_python": False}})
+"""
+ASKED = """
+start(ToolCall("a", "ask", {}), "Never.", tools=[ask])
+"""
+INNER_RUNS = f"""{COMPUTING}
 @sa.tool
 def ask() -> list[str]:
-    return [sa.Agent(
-        ScriptedModel([ToolCall("k", "run_python", {{"code": {COMPUTES!r}}}), "No."]),
-        middleware=[NotebookTools()], interrupt_on={{"run_python": False}}
-    ).run(text).text for text in ("Go.", "Go on.")]
-
-start(ToolCall("a", "ask", {{}}), "Never.", tools=[ask])
-"""
-MAP_AFTER_A_RUN = (
-    INNER_RUNS.replace(
-        "def ask() -> list[str]:",
-        """def ask() -> str:
+    return [computing().run(text).text for text in ("Go.", "Go on.")]
+{ASKED}"""
+MAP = f"""{COMPUTING}
+@sa.tool
+def ask() -> str:
+    return str(computing().map(["Go.", "Go on."], progress=False))
+{ASKED}"""
+MAP_AFTER_A_RUN = f"""{COMPUTING}
+@sa.tool
+def ask() -> str:
     computing().run("Go.")
     return str(computing().map(["Go.", "Go on."], progress=False))
-
-def computing():""",
-    )
-    .replace("return [sa.Agent(", "return sa.Agent(")
-    .replace(""").run(text).text for text in ("Go.", "Go on.")]""", ")")
-)
-MAP = MAP_AFTER_A_RUN.replace("""    computing().run("Go.")\n""", "")
+{ASKED}"""
 # One of the two has the main thread, and the other waits for it.
 BESIDE_OTHERS = (
     INNER_RUNS
