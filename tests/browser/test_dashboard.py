@@ -335,7 +335,7 @@ def test_the_keyboard_is_enough_from_the_token_to_an_answer(
     tab_to(window.waiting, back=True)
     press("Enter")
     tab_to(page.get_by_role("button", name="Sign out"))
-    expect(page.get_by_test_id("approval-link")).to_have_count(0)
+    expect(page.get_by_role("region", name="What waits for people")).to_have_count(0)
     tab_to(window.waiting, back=True)
     press("Enter")
     tab_to(page.get_by_test_id("approval-link"))

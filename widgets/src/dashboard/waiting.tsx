@@ -1,5 +1,5 @@
 // What waits for people, in any agency: a badge, a list, and the browser's word if it may say one.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "../button";
 import { count } from "../format";
 import { Icon } from "../icons";
@@ -25,7 +25,8 @@ export function Waiting({ approvals, current, where }: Props) {
     const number = approvals.length > 0 ? `(${approvals.length}) ` : "";
     document.title = `${number}${where && `${where} · `}sagents_nb hub`;
   }, [approvals.length, where]);
-  useEffect(() => {
+  // Before it is drawn: who is quick at the keyboard has left it by then.
+  useLayoutEffect(() => {
     if (!open) return;
     const leave = ({ target }: Event) => root.current?.contains(target as Node) || setOpen(false);
     // Who goes on by the keyboard would have it before what comes next.
