@@ -29,7 +29,7 @@ WITHOUT_EXAMPLE = {
     "a session makes its runs with it": "Agent.loop",
     "a session, a magic or a panel calls them": """
         Run.ahead Run.awaited Run.awaited_in_cell Run.begin Run.cancel_inner
-        Run.check_interrupted Run.interrupt_all Run.never_began Run.read Run.received
+        Run.interrupt_all Run.interrupt_check Run.never_began Run.read Run.received
         Run.refuse_inside Run.refused Run.resolve Run.stand Run.wait_in_line Run.waited
         RunResult.take_answer
         Session.by_policy Session.check_open Session.close_if_unneeded Session.follow Session.hand

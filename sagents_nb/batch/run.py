@@ -18,7 +18,7 @@ from ..errors import BudgetExceeded, ConfigurationError
 from ..extract import Asking
 from ..messages import Usage
 from ..models.base import tells_cost
-from ..runtime.futures import RunHandle
+from ..runtime.futures import RunHandle, refuse_stopped
 from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
@@ -86,6 +86,7 @@ class MapRun:
         concurrency: int,
         engine: Engine | None,
     ) -> None:
+        refuse_stopped()
         self._engine = engine or LocalEngine(concurrency)
         prompts, self.index = prompts_of(inputs, prompt)
         output = agent.output_type if output is None else output

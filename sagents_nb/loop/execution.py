@@ -38,7 +38,7 @@ from ..messages import FALLBACK, Message, Part, TextPart, image_of
 from ..result import RunResult
 from ..runtime.event_stream import EventStream, TextStream
 from ..runtime.foreign import clock, took
-from ..runtime.futures import RunHandle, executing
+from ..runtime.futures import RunHandle, enter, refuse_stopped
 from ..runtime.thread import runtime
 from ..serialization import unreadable
 from ..state import State
@@ -164,6 +164,7 @@ class Execution(RunHandle):
         overrides: dict[str, Any],
     ) -> None:
         super().__init__()
+        refuse_stopped()
         self.loop = loop
         self.overrides = overrides
         self._task: asyncio.Task[Any] | None = None
@@ -173,7 +174,7 @@ class Execution(RunHandle):
         self, messages: Sequence[Message], decisions: Mapping[str, Decision] | None
     ) -> RunResult:
         self._task = asyncio.current_task()
-        executing.set(self)
+        enter(self)
         began = time.perf_counter()
         outcome = await self.loop.run(messages, decisions)
         self._task = None  # whose context has this one: the two would stay, with all they hold

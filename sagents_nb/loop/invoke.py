@@ -25,7 +25,7 @@ from ..messages import DECLINED, NOT_RUN, TRACEBACK, ToolCall, ToolResult
 from ..redaction import secrets_of_names, texts_in, without, without_known
 from ..runtime.caller import run_on_caller
 from ..runtime.foreign import TURN, clock, stepwise, took
-from ..runtime.futures import executing, in_tool, wait_uncancelled, woken_by
+from ..runtime.futures import CancelScope, executing, in_tool, wait_uncancelled, woken_by
 from ..runtime.main_thread import main_thread
 from ..runtime.workers import outcome_of, workers
 from ..serialization import unreadable
@@ -41,7 +41,7 @@ GRACE = 2.0
 
 # And how long one on the main thread may take to say what it has done until it was interrupted,
 # or interrupted once more: code in C may not hear of that for a long time, and somebody waits.
-LAST_WORDS = 0.5
+LAST_WORDS = 0.7
 
 NO_CHANGE: Mapping[str, Any] = MappingProxyType({})
 
@@ -293,10 +293,12 @@ def _work(value: Any, tell: Tell) -> Awaitable[Any]:
 
 
 async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
-    future = workers.submit(outcome_of, function)
+    scope = CancelScope()
+    future = workers.submit(outcome_of, partial(scope.call, function))
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:  # by a timeout, or with the run: it goes on, as threads do
+        scope.cancel()
         _abandon(future, tool)
         raise
 

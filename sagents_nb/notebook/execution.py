@@ -23,7 +23,7 @@ from IPython.core.autocall import ExitAutocall
 
 from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
-from ..runtime.main_thread import AGAIN, insist, interrupt_main, main_thread
+from ..runtime.main_thread import AGAIN, Insistence, interrupt_main, main_thread
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -60,7 +60,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
     if seconds == math.inf or threading.current_thread() is not threading.main_thread():
         return function()
     over, late, lock = threading.Event(), threading.Event(), threading.Lock()
-    outer, trace = signal.getsignal(signal.SIGINT), sys.gettrace()
+    outer, insistence = signal.getsignal(signal.SIGINT), Insistence(TimeIsUp)
     told = False
 
     def watch() -> None:
@@ -77,7 +77,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         if late.is_set():
             late.clear()
             if told:
-                insist(frame, TimeIsUp)
+                insistence.begin(frame)
             told = True
             raise TimeIsUp
         if callable(outer):
@@ -95,7 +95,7 @@ def within(seconds: float, function: Callable[[], T]) -> T:
                 over.set()
                 with lock:
                     pass
-                sys.settrace(trace)
+                insistence.end()
                 signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
                 break
             except TimeIsUp:  # at the last moment

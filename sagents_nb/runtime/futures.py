@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import kinds
 from ..errors import Busy
@@ -19,6 +19,8 @@ from .caller import blocking
 from .event_stream import EventStream
 from .main_thread import TURNS, main_thread
 from .thread import runtime
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 
@@ -45,7 +47,7 @@ class RunHandle:
         self._waiting = 0
         self._waiters: list[RunHandle] = []  # in whose tools and hooks somebody waits for it
         self._is_cancelled = False  # since those who waited for it were interrupted
-        self._is_interrupted = False  # by a person, in one of its tools on the main thread
+        self._interrupts = 0  # by a person, of it or of one of its tools on the main thread
         self._takes_along = False  # was cancelled, with what its tools wait for
         self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
@@ -70,7 +72,8 @@ class RunHandle:
         Those who await it on that thread's loop are cancelled, too, as they would be by the
         interrupt itself, which may come to the loop after the run's end.
         """
-        self._is_interrupted = self._is_cancelled = True
+        self._interrupts += 1
+        self._is_cancelled = True
         self.cancel()
         for waiter in tuple(self._waiters):
             waiter.interrupt_all()
@@ -78,7 +81,8 @@ class RunHandle:
     def stop(self) -> None:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
 
-        From any thread, and harmless once it has ended.
+        What awaits it on that thread's loop ends with CancelledError. From any thread, and
+        harmless once it has ended.
 
         >>> from sagents_nb import Agent, ScriptedModel, Session
         >>> run = Session(Agent(ScriptedModel(["Hello! " * 99], delay=60))).send("hi")
@@ -86,6 +90,7 @@ class RunHandle:
         >>> run.result().status
         'cancelled'
         """
+        self._interrupts += 1
         self._is_cancelled = True
         main_thread.release(self.awaited())
         for arrival in tuple(self._readers):
@@ -139,30 +144,36 @@ class RunHandle:
         return self._end().__await__()
 
     async def _end(self) -> RunResult:
+        check = self.interrupt_check()
         with self.waited():
             result = await asyncio.wrap_future(self.awaited())
-        await self.check_interrupted()
+        await check()
         self.received(result)
         return result
 
-    async def check_interrupted(self) -> None:
-        """Raise CancelledError where a person has interrupted whoever awaits it here."""
-        if self._is_interrupted and threading.current_thread() is threading.main_thread():
-            for _ in range(TURNS):  # that of the kernel, if it comes: not one after the other
-                await asyncio.sleep(0)
-            raise asyncio.CancelledError("The run was stopped.")
+    def interrupt_check(self) -> Callable[[], Awaitable[None]]:
+        """To call at its end: raises CancelledError where a person has interrupted it since.
+
+        On the main thread alone, where an interrupt ends whoever awaits it.
+        """
+        before = self._interrupts
+
+        async def check() -> None:
+            here = threading.current_thread() is threading.main_thread()
+            if here and self._interrupts > before:
+                for _ in range(TURNS):  # that of the kernel, if it comes: not one after the other
+                    await asyncio.sleep(0)
+                raise asyncio.CancelledError("The run was stopped.")
+
+        return check
 
     def cancel_inner(self) -> None:
         """It is being cancelled: so are the runs that nobody waits for but its tools and hooks."""
         with _lock:
             self._takes_along = True
-            alone = [run for run in self.waited_for if run._is_for(self)]
+            alone = _alone(self.waited_for)
         for run in alone:
             run.cancel()
-
-    def _is_for(self, waiter: RunHandle) -> bool:
-        """Whether nobody else waits for it; with the lock held."""
-        return self._waiting <= self._waiters.count(waiter)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
@@ -177,14 +188,18 @@ class RunHandle:
     @contextmanager
     def waited(self) -> Iterator[None]:
         """Count one who waits; the last of them who is interrupted takes the run along."""
-        inside = executing.get()
+        inside, scope = executing.get(), _scope.get()
         with _lock:  # of two who would wait for each other the second one sees the first
             self.refuse_inside("Waiting for this run", "leave that to whoever started it")
             self._waiting += 1
+            too_late = False
             if inside is not None:
                 inside.waited_for = (*inside.waited_for, self)
                 self._waiters.append(inside)
-            too_late = inside is not None and inside._takes_along and self._is_for(inside)
+                too_late = inside._takes_along and self in _alone(inside.waited_for)
+            if scope is not None:
+                scope.waited_for = (*scope.waited_for, self)
+                too_late |= scope.is_cancelled and self in _alone(scope.waited_for)
         last = False
         try:
             if too_late:
@@ -198,10 +213,10 @@ class RunHandle:
                 self._waiting -= 1
                 last = last and not self._waiting
                 if inside is not None:
-                    left = list(inside.waited_for)
-                    left.remove(self)
-                    inside.waited_for = tuple(left)
+                    inside.waited_for = _without(inside.waited_for, self)
                     self._waiters.remove(inside)
+                if scope is not None:
+                    scope.waited_for = _without(scope.waited_for, self)
             if last:
                 self._is_cancelled = True
                 self.cancel()
@@ -225,8 +240,67 @@ class RunHandle:
                 todo += (*handle.ahead(), *handle.waited_for)
 
 
+def _alone(runs: tuple[RunHandle, ...]) -> list[RunHandle]:
+    """Those of them that nobody else waits for; with the lock held."""
+    return [run for run in runs if run._waiting <= runs.count(run)]
+
+
+def _without(runs: tuple[RunHandle, ...], run: RunHandle) -> tuple[RunHandle, ...]:
+    place = runs.index(run)
+    return runs[:place] + runs[place + 1 :]
+
+
+class CancelScope:
+    """Code of a tool in a thread, which nobody can end: once cancelled, it begins no run.
+
+    ``waited_for`` are the runs that it waits for now.
+    """
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self.waited_for: tuple[RunHandle, ...] = ()
+
+    def call(self, function: Callable[[], T]) -> T:
+        """``function()``, as what is in it."""
+        token = _scope.set(self)
+        try:
+            return function()
+        finally:
+            _scope.reset(token)
+
+    def cancel(self) -> None:
+        """Cancel the runs that nobody else waits for; from any thread."""
+        with _lock:
+            self.is_cancelled = True
+            alone = _alone(self.waited_for)
+        for run in alone:
+            run.cancel()
+
+
+def refuse_stopped() -> None:
+    """Raise where the caller is a sync tool that was stopped, and goes on: it begins no run.
+
+    KeyboardInterrupt on the main thread, CancelledError on others.
+    """
+    if main_thread.is_interrupted():
+        raise KeyboardInterrupt(_STOPPED)
+    scope = _scope.get()
+    if scope is not None and scope.is_cancelled and not runtime.here():
+        raise asyncio.CancelledError(_STOPPED)
+
+
+_STOPPED = "This call was stopped, so it begins no run any more."
+
+_scope: ContextVar[CancelScope | None] = ContextVar("sagents_scope", default=None)
+
 executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None)
 """The run in whose tool or hook the caller is; it may have ended since."""
+
+
+def enter(run: RunHandle) -> None:
+    """What is called from here on, in this context, is of ``run``."""
+    executing.set(run)
+    _scope.set(None)
 
 
 in_tool: ContextVar[RunHandle | None] = ContextVar("sagents_tool", default=None)

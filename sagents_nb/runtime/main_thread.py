@@ -50,26 +50,61 @@ def interrupt_main() -> None:
         _thread.interrupt_main()
 
 
-def insist(frame: FrameType | None, error: Callable[[], BaseException]) -> None:
-    """Have code that is interrupted in ``frame`` not go on by catching what is raised there now.
+class Insistence:
+    """Code that caught its interrupt is not to go on by catching the next one.
 
-    Loops with a bare ``except:`` catch every interrupt, and so are never ended by one. The code
-    is traced from here on, and the next line that it comes to raises as well, be it the one that
-    catches; Python ends the tracing with that. Frames of this package tidy up undisturbed. Whoever
-    calls this sets the trace function that there was, :func:`sys.gettrace`, again at the end.
+    Loops with a bare ``except:`` catch every interrupt, and so are never ended by one. From
+    :meth:`begin` on whatever line the code comes to raises, be it the one that catches, in one
+    function after the other, until it is left. What was traced before is so again from :meth:`end`
+    on, as at the end of a ``with`` block, on the same thread.
+
+    Python ends the tracing when a trace function raises. So the end of each function, of which a
+    profile function hears, begins it again for its callers; and a line where it was raised to no
+    avail is left out the next time. This package and the standard library tidy up undisturbed:
+    locks are to be let go.
     """
 
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        # Not where a handler begins: Python would take what it handles for handled ever after.
-        if event == "line" and frame.f_code.co_code[frame.f_lasti] != _HANDLER:
-            raise error()
-        return trace
+    def __init__(self, error: Callable[[], BaseException]) -> None:
+        self._error = error
+        self._before: tuple[Any, Any] | None = None
+        self._raised: set[tuple[FrameType, int]] = set()
 
-    sys.settrace(lambda *_: None)  # what is called from now on is not traced
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] != _PACKAGE:
-            frame.f_trace = trace
-        frame = frame.f_back
+    def begin(self, frame: FrameType | None) -> None:
+        """The code is interrupted in ``frame`` once more, which then raises by itself."""
+        if self._before is None:
+            self._before = sys.gettrace(), sys.getprofile()
+        while frame is not None:
+            package = frame.f_globals.get("__name__", "").partition(".")[0]
+            if package != _PACKAGE and package not in sys.stdlib_module_names:
+                frame.f_trace = self._trace
+            frame = frame.f_back
+        sys.setprofile(self._left)
+        sys.settrace(_not_traced)
+
+    def end(self) -> None:
+        """The code has ended."""
+        if self._before is not None:
+            trace, profile = self._before
+            sys.settrace(trace)
+            sys.setprofile(profile)
+            self._raised.clear()
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        line = frame, frame.f_lineno
+        # Not where a handler begins: Python would take what it handles for handled ever after.
+        handles = frame.f_code.co_code[frame.f_lasti] == _HANDLER
+        if event == "line" and not handles and line not in self._raised:
+            self._raised.add(line)
+            raise self._error()
+        return self._trace
+
+    def _left(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "return":
+            sys.settrace(_not_traced)
+
+
+def _not_traced(frame: FrameType, event: str, argument: Any) -> None:
+    """What is called from now on is not; its callers are, where they have functions for it."""
 
 
 def _in_turns(
@@ -321,7 +356,7 @@ class MainThread:
             work.end(*work.outcome())
             return
         for_outer = False
-        trace = sys.gettrace()
+        insistence = Insistence(KeyboardInterrupt)
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             nonlocal for_outer
@@ -335,7 +370,7 @@ class MainThread:
             if not work.runs:
                 return
             if again:
-                insist(frame, KeyboardInterrupt)
+                insistence.begin(frame)
             elif work.by_person:
                 self._interrupt_later(work)
             raise KeyboardInterrupt
@@ -344,7 +379,7 @@ class MainThread:
         with self.changed:
             self._at_work.append(work)
         given, error = work.outcome()  # nothing is raised here from now on
-        sys.settrace(trace)
+        insistence.end()
         work.end(given, error)
         with self.changed:
             self._at_work.remove(work)
@@ -369,6 +404,11 @@ class MainThread:
             work.is_reminded = True
             # Not threading's: a signal's handler may find its lock held by the code that it stops.
             _thread.start_new_thread(wait, ())
+
+    def is_interrupted(self) -> bool:
+        """Whether the caller is code on the main thread that was interrupted, and goes on."""
+        here = threading.current_thread() is threading.main_thread()
+        return here and any(work.interrupted for work in self._at_work)
 
     def finish(self) -> None:
         """What runs here has done its work: no interrupt takes from it what it says of that.

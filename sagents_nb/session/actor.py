@@ -66,7 +66,7 @@ from ..messages import BRANCH, CUT_SHORT, Message, ToolResult, Usage
 from ..middleware.human_in_the_loop import ask_again, passing
 from ..middleware.turns import is_summary
 from ..runtime.event_stream import EventStream
-from ..runtime.futures import executing, wait_uncancelled, woken_by
+from ..runtime.futures import enter, wait_uncancelled, woken_by
 from ..runtime.thread import runtime
 from ..state import State, export_state
 from ..store.folding import LastRun
@@ -543,7 +543,7 @@ class Actor:
         held: bool,
     ) -> None:
         began = time.perf_counter()
-        executing.set(run)
+        enter(run)
         if self._loop is loop:  # a task that is cancelled before its first step never ends a run
             self._task = asyncio.current_task()
         interrupt = loop.state.interrupt

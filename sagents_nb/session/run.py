@@ -193,7 +193,7 @@ class Run(RunHandle):
         return TextStream(self)
 
     def __aiter__(self) -> EventStream:
-        stream = EventStream((), self._read, self.check_interrupted, self.awaited_in_cell)
+        stream = EventStream((), self._read, self.interrupt_check(), self.awaited_in_cell)
         self.session.follow(stream, self.id, self.since)
         self.future.add_done_callback(lambda _: stream.close())  # a queued run may never begin
         return stream

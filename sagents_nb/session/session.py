@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..loop.execution import Prompt, check_unanswered, messages_of
     from ..result import RunResult
     from ..runtime.face import has_face
-    from ..runtime.futures import in_tool
+    from ..runtime.futures import in_tool, refuse_stopped
     from ..runtime.workers import workers
     from ..tools import Tool
     from .actor import Actor
@@ -85,6 +85,7 @@ def _load() -> None:
         forked, \
         check_unanswered, \
         in_tool, \
+        refuse_stopped, \
         preprocessed, \
         messages_of, \
         stored_events
@@ -92,7 +93,7 @@ def _load() -> None:
     from ..loop.approvals import bound_anew
     from ..loop.execution import check_unanswered, messages_of
     from ..runtime.face import has_face
-    from ..runtime.futures import in_tool
+    from ..runtime.futures import in_tool, refuse_stopped
     from ..runtime.workers import workers
     from .actor import Actor
     from .approvals import Handed
@@ -589,8 +590,8 @@ class Session:
             self.agent.overridden(overrides)  # raises for what cannot be
         messages = self._said(prompt)
         if instead_of is not None:
-            return self._act(self.actor.send_instead, messages, instead_of, overrides)
-        return self._act(self.actor.send, messages, when, overrides)
+            return self._begun(self.actor.send_instead, messages, instead_of, overrides)
+        return self._begun(self.actor.send, messages, when, overrides)
 
     @property
     def branches(self) -> list[BranchPoint]:
@@ -844,7 +845,7 @@ class Session:
         >>> session.retry().result().text
         'Hello!'
         """
-        return self._act(self.actor.retry, run_id)
+        return self._begun(self.actor.retry, run_id)
 
     def proceed(self) -> Run:
         """Run without a new message, also where the last one is an answer.
@@ -864,7 +865,7 @@ class Session:
         >>> session.proceed().result().text
         'I will read them.'
         """
-        return self._act(self.actor.proceed)
+        return self._begun(self.actor.proceed)
 
     # deciding
 
@@ -1516,6 +1517,11 @@ class Session:
         if safe is not None and _may_wait():
             safe.result()
         return value
+
+    def _begun(self, begin: Callable[..., Run], *args: Any) -> Run:
+        """The run that the actor begins, or puts in line."""
+        refuse_stopped()
+        return self._act(begin, *args)
 
     def check_open(self) -> None:
         """Raise NotRunning if it is closed: StaleOwner if the conversation was taken over."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -270,3 +271,45 @@ def test_a_call_in_a_thread_that_nobody_can_end_says_that_its_function_may_go_on
         "Cancelled: the run was cancelled; its function may go on in its thread.",
         "Cancelled: the run was cancelled.",
     ]
+
+
+BEGINNINGS: dict[str, Callable[[sa.Agent], Any]] = {
+    "agent.run": lambda agent: agent.run("go"),
+    "agent.stream": lambda agent: list(agent.stream("go")),
+    "agent.map": lambda agent: agent.map(["go"], progress=False),
+    "session.send": lambda agent: sa.Session(agent).send("go"),
+}
+
+
+@pytest.mark.parametrize("begin", BEGINNINGS.values(), ids=BEGINNINGS)
+@pytest.mark.parametrize("timeout", [None, 0.01], ids=["cancelled", "out of time"])
+def test_a_tool_in_a_thread_begins_no_run_once_it_was_stopped(
+    timeout: float | None, begin: Callable[[sa.Agent], Any]
+) -> None:
+    inner = agent_of("Never.")
+    begun, stopped, ended = threading.Event(), threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    @sa.tool(run_on="pool", timeout=timeout)
+    def outer() -> None:
+        begun.set()
+        assert stopped.wait(PATIENCE)
+        try:
+            begin(inner)
+        except BaseException as error:
+            raised.append(error)
+        ended.set()
+
+    session = session_of(call("outer"), "done", tools=[outer])
+    running = session.send("go")
+    assert begun.wait(PATIENCE)
+    if timeout is None:
+        session.cancel()
+    assert running.result().status == ("cancelled" if timeout is None else "completed")
+    stopped.set()
+    assert ended.wait(PATIENCE)
+    assert [str(error) for error in raised] == [
+        "This call was stopped, so it begins no run any more."
+    ]
+    assert isinstance(raised[0], asyncio.CancelledError)
+    assert inner.model.requests == []  # type: ignore[union-attr]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tests.notebook.kernel import Cell, Kernel
@@ -273,22 +275,30 @@ def test_what_was_written_meanwhile_waits_when_the_run_is_stopped(kernel: Kernel
     assert kernel.ok("print(*[each.message.text for each in s.queued])").text == "second\n"
 
 
+BY_PERSON = ["the kernel's interrupt", "session.stop"]
+
+
 @pytest.mark.parametrize(
-    "cell",
+    ("cell", "way"),
     [
-        "await s.send('Go.')",
-        "async for event in s.send('Go.'):\n    pass",
-        "await s.agent.arun('Go.')",
+        *itertools.product(
+            ["await s.send('Go.')", "async for event in s.send('Go.'):\n    pass"], BY_PERSON
+        ),
+        ("await s.agent.arun('Go.')", "the kernel's interrupt"),
     ],
-    ids=["a run", "its events", "of an agent"],
 )
-def test_a_cell_that_awaits_a_run_is_red_when_that_is_interrupted(
-    kernel: Kernel, cell: str
+def test_a_cell_that_awaits_a_run_is_red_when_a_person_stops_that(
+    kernel: Kernel, cell: str, way: str
 ) -> None:
     kernel.ok(f"python({COMPUTES!r})")
-    ended = stopped(kernel, cell, "the kernel's interrupt")
+    ended = stopped(kernel, cell, way)
     assert ended.error == "CancelledError"
     assert kernel.ok("print(len(s.agent.model.requests))").text == "1\n"
+
+
+def test_who_awaits_a_run_that_was_stopped_before_has_its_result(kernel: Kernel) -> None:
+    kernel.ok("start('Hello! ' * 99, delay=60)\nrun = s.send('Go.')\nrun.stop()")
+    assert kernel.ok("print((await run).status)").text == "cancelled\n"
 
 
 def test_a_call_that_ends_as_the_cell_is_interrupted_has_its_result_and_nothing_follows(
@@ -308,26 +318,15 @@ def test_a_call_that_ends_as_the_cell_is_interrupted_has_its_result_and_nothing_
     assert "held" in saved(ended)
 
 
-def test_an_interrupt_reaches_a_cell_that_awaits_what_is_in_another_thread(kernel: Kernel) -> None:
+@pytest.mark.parametrize("way", BY_PERSON)
+@pytest.mark.parametrize("cell", ["await s.send('Go.')", "async for event in s.send('Go.'): pass"])
+def test_so_is_one_whose_run_waits_for_another_thread(kernel: Kernel, cell: str, way: str) -> None:
     kernel.ok(
         "go_on.clear()\n"
         "@sa.tool\ndef hold() -> str:\n    inside.touch()\n    go_on.wait()\n    return 'held'\n"
         "start(ToolCall('h', 'hold', {}), 'Never.', tools=[hold])"
     )
-    ended = stopped(kernel, "await s.send('Go.')", "the kernel's interrupt")
-    assert ended.error == "CancelledError"
-    kernel.ok("go_on.set()\nwhile s.status == 'running':\n    time.sleep(0.01)\ngo_on.clear()")
-    assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
-
-
-def test_an_interrupt_ends_the_run_whose_events_a_cell_reads(kernel: Kernel) -> None:
-    kernel.ok(
-        "go_on.clear()\n"
-        "@sa.tool\ndef hold() -> str:\n    inside.touch()\n    go_on.wait()\n    return 'held'\n"
-        "start(ToolCall('h', 'hold', {}), 'Never.', tools=[hold])"
-    )
-    reads = "async for event in s.send('Go.'):\n    pass"
-    assert stopped(kernel, reads, "the kernel's interrupt").error == "CancelledError"
+    assert stopped(kernel, cell, way).error == "CancelledError"
     kernel.ok("go_on.set()\nwhile s.status == 'running':\n    time.sleep(0.01)\ngo_on.clear()")
     assert kernel.ok("ended()").text == "1 cancelled cancelled\n"
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
+from sagents_nb.runtime.futures import CancelScope
 from tests.session.gates import Gate
 from tests.talking import PATIENCE, agent_of, call, run, session_of, until
 
@@ -63,6 +64,24 @@ def test_the_last_of_them_stops_it(waits_in_a_thread: bool) -> None:
         return status
 
     assert run(both()) == "cancelled"
+
+
+def test_a_cancelled_scope_takes_along_the_runs_that_nobody_else_waits_for() -> None:
+    scope, slow = CancelScope(), sa.ScriptedModel(["Hello! " * 99] * 2, delay=60)
+    alone, shared = (sa.Session(sa.Agent(slow)).send("go") for _ in range(2))
+    threads = [
+        threading.Thread(target=scope.call, args=[waited.result]) for waited in (alone, shared)
+    ]
+    for thread in threads:
+        thread.start()
+    until(lambda: {alone, shared} == set(scope.waited_for))
+    with shared.waited():
+        scope.cancel()
+        until(lambda: alone.status == "cancelled")
+        assert shared.status == "running"
+    shared.cancel()
+    for thread in threads:
+        thread.join(PATIENCE)
 
 
 def test_who_waits_in_a_thread_keeps_a_run_from_being_stopped_by_a_task() -> None:

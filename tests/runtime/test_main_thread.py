@@ -212,6 +212,51 @@ def ignore(ctx: sa.ToolContext) -> None:
             continue
 
 
+def forever(step: Callable[[], object]) -> None:
+    """Do that again and again, and catch whatever is raised meanwhile."""
+    while True:
+        try:
+            step()
+        except:  # noqa: E722
+            continue
+
+
+@sa.tool(run_on="main")
+def tidy_up(ctx: sa.ToolContext) -> None:
+    """The same by functions that have something to do at their end, or pass on what they catch."""
+    tidied: list[object] = []
+
+    def step() -> None:
+        try:
+            compute.function(ctx)
+        except BaseException as error:
+            tidied.append(error)
+            raise
+        finally:
+            tidied.clear()
+
+    forever(step)
+
+
+@sa.tool(run_on="main")
+def catch_twice(ctx: sa.ToolContext) -> None:
+    """The same where what one handler raises comes to another of the same function."""
+    while True:
+        try:
+            try:
+                compute.function(ctx)
+            except:  # noqa: E722
+                ctx.progress("one")
+        except:  # noqa: E722
+            ctx.progress("two")
+
+
+@sa.tool(run_on="main")
+def loop_in_a_loop(ctx: sa.ToolContext) -> None:
+    """The same where a loop that was left begins anew."""
+    forever(lambda: forever(lambda: compute.function(ctx)))
+
+
 def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
     @sa.tool(run_on="main")
     def command(ctx: sa.ToolContext) -> None:
@@ -270,16 +315,60 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
 @pytest.mark.usefixtures("patient_stop")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "busy", [compute, sleep, ignore], ids=["computing", "sleeping", "taking no notice"]
+    "busy", [compute, sleep, ignore, tidy_up, catch_twice, loop_in_a_loop], ids=lambda t: t.name
 )
 def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool, way: str) -> None:
-    handler, traced = signal.getsignal(signal.SIGINT), sys.gettrace()
+    handler, traced = signal.getsignal(signal.SIGINT), (sys.gettrace(), sys.getprofile())
     session = session_of(call(busy.name), "done", tools=[busy])
     assert ended_by(session, way) == "cancelled"
     assert results(session.state) == ["Cancelled: the run was cancelled."]
     assert signal.getsignal(signal.SIGINT) is handler
-    assert sys.gettrace() is traced
+    assert (sys.gettrace(), sys.getprofile()) == traced
     assert sys.exc_info() == (None, None, None)
+
+
+@pytest.mark.usefixtures("patient_stop")
+@pytest.mark.parametrize("way", WAYS)
+def test_what_goes_on_there_begins_no_run_once_it_was_stopped(way: str) -> None:
+    inner, raised = agent_of("Never."), list[str]()
+
+    @sa.tool(run_on="main")
+    def outer(ctx: sa.ToolContext) -> None:
+        compute_until_stopped(ctx)
+        for begin in (inner.run, sa.Session(inner).send):
+            try:
+                begin("go")
+            except KeyboardInterrupt as error:
+                raised.append(str(error))
+
+    session = session_of(call("outer"), "done", tools=[outer])
+    assert ended_by(session, way) == "cancelled"
+    assert raised == ["This call was stopped, so it begins no run any more."] * 2
+    assert inner.model.requests == []  # type: ignore[union-attr]
+
+
+def test_a_lock_that_it_holds_then_is_let_go_as_it_was_taken() -> None:
+    condition, begun = threading.Condition(), threading.Event()
+
+    def step() -> None:
+        with condition:
+            begun.set()
+            condition.wait(10 * PATIENCE)
+
+    def interrupt() -> None:
+        assert begun.wait(PATIENCE)
+        main_thread.interrupt(work)
+
+    work = main_thread.submit(forever, step)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        main_thread.wait(work)
+    thread.join(PATIENCE)
+    error: BaseException | None = raised.value
+    while error is not None:
+        assert isinstance(error, KeyboardInterrupt)
+        error = error.__context__
 
 
 @pytest.mark.usefixtures("patient_stop")
