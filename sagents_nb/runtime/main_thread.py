@@ -66,16 +66,16 @@ class Insistence:
 
     def __init__(self, error: Callable[[], BaseException]) -> None:
         self._error = error
-        self._before: tuple[Any, Any] | None = None
+        self._before = sys.gettrace(), sys.getprofile()
+        self._traced: dict[FrameType, Any] = {}  # and what traced them before
         self._raised: set[tuple[FrameType, int]] = set()
 
     def begin(self, frame: FrameType | None) -> None:
         """The code is interrupted in ``frame`` once more, which then raises by itself."""
-        if self._before is None:
-            self._before = sys.gettrace(), sys.getprofile()
         while frame is not None:
             package = frame.f_globals.get("__name__", "").partition(".")[0]
             if package != _PACKAGE and package not in sys.stdlib_module_names:
+                self._traced.setdefault(frame, frame.f_trace)
                 frame.f_trace = self._trace
             frame = frame.f_back
         sys.setprofile(self._left)
@@ -83,11 +83,15 @@ class Insistence:
 
     def end(self) -> None:
         """The code has ended."""
-        if self._before is not None:
-            trace, profile = self._before
-            sys.settrace(trace)
-            sys.setprofile(profile)
-            self._raised.clear()
+        if not self._traced:
+            return
+        trace, profile = self._before
+        sys.settrace(trace)
+        sys.setprofile(profile if callable(profile) else None)  # cProfile's cannot be set again
+        for frame, before in self._traced.items():  # some go on, as the kernel's
+            frame.f_trace = before
+        self._traced.clear()
+        self._raised.clear()
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
         line = frame, frame.f_lineno

@@ -318,12 +318,13 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
     "busy", [compute, sleep, ignore, tidy_up, catch_twice, loop_in_a_loop], ids=lambda t: t.name
 )
 def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool, way: str) -> None:
-    handler, traced = signal.getsignal(signal.SIGINT), (sys.gettrace(), sys.getprofile())
+    handler, frame = signal.getsignal(signal.SIGINT), sys._getframe()
+    traced = sys.gettrace(), sys.getprofile(), frame.f_trace
     session = session_of(call(busy.name), "done", tools=[busy])
     assert ended_by(session, way) == "cancelled"
     assert results(session.state) == ["Cancelled: the run was cancelled."]
     assert signal.getsignal(signal.SIGINT) is handler
-    assert (sys.gettrace(), sys.getprofile()) == traced
+    assert (sys.gettrace(), sys.getprofile(), frame.f_trace) == traced
     assert sys.exc_info() == (None, None, None)
 
 
