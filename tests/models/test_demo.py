@@ -414,6 +414,10 @@ def test_a_report_is_written_only_to_where_it_is_said_to_be_saved(where: str) ->
             {"mode": "safe", "level": 2, "tags": []},
         ),
         ("list the files", "ls", {}),
+        ("What files are there?", "ls", {}),
+        ("Which files do you have?", "ls", {}),
+        ("Show me all my files.", "ls", {}),
+        ("ls", "ls", {}),
         ("read notes.txt", "read_file", {"file_path": "notes.txt"}),
         ("Could you delete /a.md please", "delete_file", {"file_path": "/a.md"}),
         ("rename /a.md to /b.md", "move_file", {"old_path": "/a.md", "new_path": "/b.md"}),
@@ -428,6 +432,19 @@ def test_a_report_is_written_only_to_where_it_is_said_to_be_saved(where: str) ->
             {"file_path": "/a.md", "start_line": 2, "end_line": 3, "new_content": "z"},
         ),
         ('search all files for "moon"', "search_text", {"pattern": "moon"}),
+        ("Search the files for moon", "search_text", {"pattern": "moon"}),
+        (
+            'Write "Plan:\n- buy milk\n- call Ada." to /plan.md',
+            "write_file",
+            {"file_path": "/plan.md", "content": "Plan:\n- buy milk\n- call Ada."},
+        ),
+        (
+            "Save this as /todo.md:\n'1. buy milk\n2. call Ada'",
+            "write_file",
+            {"file_path": "/todo.md", "content": "1. buy milk\n2. call Ada"},
+        ),
+        ("Search my documents for the word moon.", "search_text", {"pattern": "moon"}),
+        ("Which files mention the full moon?", "search_text", {"pattern": "the full moon"}),
     ],
 )
 def test_words_find_the_tool_and_its_arguments(

@@ -4,7 +4,7 @@ import { Arguments, summaryOf } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { BareButton, Button } from "./button";
-import { EditForm } from "./edit-form";
+import { EditForm, type Draft } from "./edit-form";
 import { FaintLine } from "./faint";
 import { Icon, type IconName } from "./icons";
 import { LineForm } from "./line-form";
@@ -30,6 +30,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const { request, kind, chosen, sent, slow, error, decide, undo } = asked;
   const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
+  const [draft, setDraft] = useState<Draft | null>(null);
   const [cuts, setCuts] = useState(0);
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
@@ -132,8 +133,13 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
                 defaults={defaults}
                 parameters={parameters}
                 disabled={locked}
+                draft={draft}
+                onDraft={setDraft}
                 onSave={(edited) => decide({ type: "edit", digest, ...edited })}
-                onCancel={back}
+                onCancel={() => {
+                  setDraft(null);
+                  back();
+                }}
               />
             ) : (
               <Request request={request} before={before} />

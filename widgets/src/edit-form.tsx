@@ -16,9 +16,15 @@ type Props = {
   defaults?: JsonObject;
   parameters?: Record<string, Parameter>;
   disabled: boolean;
+  /** What was typed before the form was left, if it was. */
+  draft: Draft | null;
+  onDraft: (draft: Draft) => void;
   onSave: (edited: Edited) => void;
   onCancel: () => void;
 };
+
+/** What is in the fields: of numbers and the like JSON, texts, and the JSON of the rest. */
+export type Draft = { kinds: Record<string, string>; texts: Record<string, string>; json: string };
 
 /** `json` is what was written of the arguments, if it has numbers: JavaScript rounds them. */
 export type Edited = { arguments: JsonObject; json?: string };
@@ -95,19 +101,22 @@ export function joinArguments(values: JsonObject, texts: Record<string, string>,
   return exact ? { arguments: joined, json } : { arguments: joined };
 }
 
-export function EditForm({ values: given, numbers, defaults, parameters = {}, disabled, onSave, onCancel }: Props) {
+export function EditForm({ values: given, numbers, defaults, parameters = {}, disabled, draft, onDraft, onSave, onCancel }: Props) {
   const values = { ...given, ...defaults };
-  const [kinds, setKinds] = useState(() => kindsOf(values, parameters, numbers));
-  const start = splitArguments(Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(kinds, name))));
-  const [texts, setTexts] = useState(start.texts);
-  const [json, setJson] = useState(canonicalJson(start.rest, 2, numbers));
+  const [{ rest, ...start }] = useState(() => {
+    const kinds = kindsOf(values, parameters, numbers);
+    const { texts, rest } = splitArguments(Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(kinds, name))));
+    return { kinds, texts, rest, json: canonicalJson(rest, 2, numbers) };
+  });
+  const { kinds, texts, json } = draft ?? start;
+  const change = (changed: Partial<Draft>) => onDraft({ kinds, texts, json, ...changed });
   // Of which field, and what.
   const [[wrong, problem], setProblem] = useState(["", ""]);
   const names = [...new Set([...Object.keys(parameters), ...Object.keys(values)])];
-  const needsJson = Object.keys(start.rest).length > 0 || Object.keys(values).length === 0;
+  const needsJson = Object.keys(rest).length > 0 || Object.keys(values).length === 0;
 
   const set = (name: string, text: string) => {
-    setKinds({ ...kinds, [name]: text });
+    change({ kinds: { ...kinds, [name]: text } });
     setProblem(["", ""]);
   };
   const save = () => {
@@ -144,7 +153,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
                 rows={rowsFor(texts[name]!)}
                 value={texts[name]}
                 spellcheck={false}
-                onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+                onInput={(event) => change({ texts: { ...texts, [name]: event.currentTarget.value } })}
               />
             </label>
           );
@@ -188,7 +197,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
       {needsJson && (
         <label class="sagents-field">
           <span class="sagents-label">
-            {Object.keys(start.rest).length < Object.keys(values).length ? "Other arguments" : "Arguments"} <Faint>JSON</Faint>
+            {Object.keys(rest).length < Object.keys(values).length ? "Other arguments" : "Arguments"} <Faint>JSON</Faint>
           </span>
           <textarea
             {...field("*")}
@@ -196,7 +205,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
             value={json}
             spellcheck={false}
             onInput={(event) => {
-              setJson(event.currentTarget.value);
+              change({ json: event.currentTarget.value });
               setProblem(["", ""]);
             }}
           />

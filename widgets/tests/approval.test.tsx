@@ -538,6 +538,21 @@ test.each([
   expect(sent("decide")).toHaveLength(1);
 });
 
+test("what was typed is there again after Escape, and after Cancel what was asked", async () => {
+  await show(inPlace(order));
+  await click("edit");
+  await type(fieldOf("to"), "Bergen");
+  await type(fieldOf("weight"), "4");
+  await type(fieldOf("*"), "{}");
+  await press(fieldOf("to"), "Escape");
+  await click("edit");
+  expect(["to", "weight", "*"].map((name) => fieldOf(name).value)).toEqual(["Bergen", "4", "{}"]);
+  [...one("approval").querySelectorAll("button")].find((button) => button.textContent === "Cancel")!.click();
+  await settle();
+  await click("edit");
+  expect(["to", "weight"].map((name) => fieldOf(name).value)).toEqual(["Oslo", "2.50"]);
+});
+
 test("an argument that is not as its tool says is JSON", async () => {
   await show(inPlace({ ...order, arguments: { boxes: 1.5, weight: null, fragile: "no", carrier: "TNT" }, numbers: {} }));
   await click("edit");

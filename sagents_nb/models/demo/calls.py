@@ -83,6 +83,18 @@ _LOOKS = re.compile(
     r"^what(?:'s|’s|\s+is|\s+does|\s+do|\s+are)?\b.*\b(?:in|inside|says?|contains?|contents?|of)\b",
     re.IGNORECASE,
 )
+# "What files are there?", "show me my files", "ls".
+_LISTS = re.compile(
+    r"(?:(?:what|which)\s+(?:files|documents)\b(?:(?:\s+(?:are|is|do|have|has|exist|there|we|you|i|"
+    r"got|here|so\s+far|now|already))*)|(?:show|print|see|view)\s+(?:me\s+|us\s+)?(?:all\s+)?"
+    r"(?:(?:the|my|your|our)\s+)?(?:files|documents)|ls|dir)\W*",
+    re.IGNORECASE,
+)
+_HOLDS = re.compile(
+    r"(?:what|which)\s+(?:of\s+)?(?:the\s+|my\s+)?(?:files?|documents?)\s+"
+    r"(?:mention|contain|say|hold)s?\s+(\S.*)",
+    re.IGNORECASE,
+)
 _NUMBER_WORD = re.compile(
     rf"\b(?:an?\s+)?({'|'.join([*NUMBERS, 'dozen'])})\b|"
     r"(?<!which )(?<!that )(?<!this )(?<!the )(?<!any )(?<!no )\bone(?=\s+[a-z])",
@@ -259,6 +271,10 @@ class Chooser:
         """The step in words that name its tool, and whether a file is to be replaced."""
         for offer in self.offers:
             step = step.replace(f"`{offer.name}`", offer.name)
+        if _LISTS.fullmatch(step):
+            return "list the files", False
+        if asked := _HOLDS.fullmatch(step):
+            return f"search for {asked[1]}", False
         path = PATH.search(unquoted(step))
         noun = path or {"report", "file", "summary", "notes"} & set(words(step))
         if noun and not quoted(step) and _REWRITE.match(step):
@@ -726,7 +742,12 @@ class Filler:
             return text[:1].upper() + text[1:]
         verbs = r"^(?:search|look up|look|find|grep|ask|query|get|fetch|tell)\b"
         rest = re.sub(
-            verbs + r"(?:\s+(?:me|for|the web|online|about|up|lines?|with))*", "", rest, flags=re.I
+            verbs + r"(?:\s+(?:me|for|the web|online|about|up|lines?|with))*"
+            r"(?:\s*(?:(?:in|through)\s+)?(?:(?:all|the|my|our|these)\s+)*(?:files|documents)\s+for\b)?"
+            r"(?:\s+the\s+(?:word|text|name|phrase)\b)?",
+            "",
+            rest,
+            flags=re.I,
         )
         if "ask" in self.offer.groups:  # "ask me which I like" → "Which you like?"
             rest = re.sub(r"^(?:me|the user|whether|if)\s+", "", rest.strip(), flags=re.I)

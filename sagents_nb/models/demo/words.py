@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-QUOTED = re.compile(r"\"([^\"\n]*)\"|“([^”\n]*)”|`([^`\n]+)`|(?<![\w'])'([^'\n]+)'(?!\w)")
+# A text of several lines begins and ends beside no letter: 5" is an inch.
+QUOTED = re.compile(
+    r"\"([^\"\n]*|(?<!\w\")(?=\S)[^\"]{1,4000}(?=\"(?!\w)))\"|“([^”]{0,4000})”|`([^`\n]+)`"
+    r"|(?<![\w'])'([^'\n]+|(?=\S)[^']{1,4000})'(?!\w)"
+)
 PATH = re.compile(
     r"(?<![\w./:])/(?:[\w.*?-]+/)*[\w*?-][\w.*?-]*(?<![.?])"
     r"|(?<![\w./@-])[\w-]+(?:/[\w-]+)*\.(?:md|txt|csv|tsv|json|py|html|ya?ml|log|rst|ipynb|sql)\b"
@@ -171,6 +175,7 @@ _PLEASE = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"(?:^|(?<=\s))(\d{1,2})[.)]\s+(?=[A-Za-z])")
+_QUOTED_BELOW = re.compile(r":[^\S\n]*\n\s*(?=\x00\d+\x00[ \t.]*(?:\n|$))")  # "Write this:" "…"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _PLAN = re.compile(
     r"^(?:(?:make|write|create|prepare|draw up|start with|use|keep)\s+)?(?:me\s+)?"
@@ -383,16 +388,17 @@ def clauses(text: str) -> list[str]:
     ['Which is best?', 'count the rows', "save 'a, b.' to /x.md"]
     """
     kept: list[str] = []
-    text = text.replace("\x00", " ")  # it marks what is hidden below
-    if [int(n) for n in _NUMBERED.findall(text)][:2] == [1, 2]:
-        text = _NUMBERED.sub("\n", text)  # "1. count the rows 2. write a summary"
 
     def hide(match: re.Match[str]) -> str:
         kept.append(match[0])
         return f"\x00{len(kept) - 1}\x00"
 
-    # Quotes first: what is quoted may look like a path, and a dot in a path ends no sentence.
-    hidden = PATH.sub(hide, QUOTED.sub(hide, _BULLET.sub("\n", text)))
+    # Quotes first: what is quoted may look like a path or a list, and a dot in a path ends nothing.
+    hidden = QUOTED.sub(hide, text.replace("\x00", " "))
+    if [int(n) for n in _NUMBERED.findall(hidden)][:2] == [1, 2]:
+        hidden = _NUMBERED.sub("\n", hidden)  # "1. count the rows 2. write a summary"
+    hidden = _QUOTED_BELOW.sub(": ", hidden)
+    hidden = PATH.sub(hide, _BULLET.sub("\n", hidden))
     parts: list[str] = []
     for sentence in re.split(r"(?<=[.!?])\s+|[\n;]+", hidden):
         sentence = sentence.strip()
