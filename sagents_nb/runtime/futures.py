@@ -69,8 +69,8 @@ class RunHandle:
     def interrupt_all(self) -> None:
         """A person interrupted one of its tools on the main thread: cancel it, and what waits.
 
-        Those who await it on that thread's loop are cancelled, too, as they would be by the
-        interrupt itself, which may come to the loop after the run's end.
+        Those who await it in a cell are cancelled, too, as they would be by the interrupt itself,
+        which may come to the loop after the run's end.
         """
         self._interrupts += 1
         self._is_cancelled = True
@@ -81,8 +81,8 @@ class RunHandle:
     def stop(self) -> None:
         """Cancel it as Ctrl-C would: the main thread, if it waits for it, is interrupted too.
 
-        What awaits it on that thread's loop ends with CancelledError. From any thread, and
-        harmless once it has ended.
+        What awaits it in a cell ends with CancelledError. From any thread, and harmless once it
+        has ended.
 
         >>> from sagents_nb import Agent, ScriptedModel, Session
         >>> run = Session(Agent(ScriptedModel(["Hello! " * 99], delay=60))).send("hi")
@@ -154,13 +154,12 @@ class RunHandle:
     def interrupt_check(self) -> Callable[[], Awaitable[None]]:
         """To call at its end: raises CancelledError where a person has interrupted it since.
 
-        On the main thread alone, where an interrupt ends whoever awaits it.
+        In a cell alone, where an interrupt ends whoever awaits it.
         """
         before = self._interrupts
 
         async def check() -> None:
-            here = threading.current_thread() is threading.main_thread()
-            if here and self._interrupts > before:
+            if self._interrupts > before and main_thread.in_cell():
                 for _ in range(TURNS):  # that of the kernel, if it comes: not one after the other
                     await asyncio.sleep(0)
                 raise asyncio.CancelledError("The run was stopped.")

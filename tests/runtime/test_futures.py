@@ -66,6 +66,21 @@ def test_the_last_of_them_stops_it(waits_in_a_thread: bool) -> None:
     assert run(both()) == "cancelled"
 
 
+def test_who_awaits_a_run_in_a_program_has_its_result_when_a_person_stops_it() -> None:
+    """In a cell they are interrupted; a server's requests are to be answered."""
+    gate = Gate()
+
+    async def wait() -> str:
+        waited = session_of(call("hold"), "done", tools=[gate.tool]).send("go")
+        task = asyncio.ensure_future(asyncio.wait_for(waited, PATIENCE))
+        await asyncio.to_thread(gate.wait)
+        waited.stop()
+        gate.open()
+        return (await task).status
+
+    assert run(wait()) == "cancelled"
+
+
 def test_a_cancelled_scope_takes_along_the_runs_that_nobody_else_waits_for() -> None:
     scope, slow = CancelScope(), sa.ScriptedModel(["Hello! " * 99] * 2, delay=60)
     alone, shared = (sa.Session(sa.Agent(slow)).send("go") for _ in range(2))
