@@ -83,6 +83,8 @@ async def invoke(
         timeout = left
     if tool.arguments.context_parameter:
         arguments = {**arguments, tool.arguments.context_parameter: context}
+    scope = CancelScope()
+    scope.enter()  # in the context of the call's own task, for good
     try:
         work = _call(tool, arguments, context)
         if timeout is None or timeout == math.inf:
@@ -94,6 +96,7 @@ async def invoke(
             context.state.update(executed.update)  # an impossible one is the tool's error
         return executed
     except asyncio.CancelledError:
+        scope.cancel()
         if context.cancelled:
             raise
         return _failure(call, "CancelledError: something that the tool waited for was cancelled")
@@ -104,6 +107,7 @@ async def invoke(
         result = cancelled_result(call)
         return Executed(result, result.status)
     except _TimedOut as late:
+        scope.cancel()
         if ends_run:
             spent = meter.out_of_time()
             return replace(_failure(call, f"Stopped: {spent}"), error=spent)
@@ -293,12 +297,10 @@ def _work(value: Any, tell: Tell) -> Awaitable[Any]:
 
 
 async def _in_thread(tool: Tool, function: partial[Any]) -> Any:
-    scope = CancelScope()
-    future = workers.submit(outcome_of, partial(scope.call, function))
+    future = workers.submit(outcome_of, function)
     try:
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:  # by a timeout, or with the run: it goes on, as threads do
-        scope.cancel()
         _abandon(future, tool)
         raise
 

@@ -26,6 +26,7 @@ from ..messages import (
     image_of,
 )
 from ..redaction import LONGEST, SHORTEST, masked
+from ..runtime.main_thread import main_thread
 from ..runtime.thread import runtime
 from ..runtime.workers import workers
 from .interpolate import describe, without_secret_entries
@@ -60,6 +61,7 @@ class Capture(io.TextIOBase):
         tell: Callable[[str], Any] | None = None,
     ) -> None:
         self._shell = shell
+        self._work = main_thread.innermost()
         self._tell = tell
         self._has_news = False
         self._show = shown_in_cell(shell)
@@ -200,9 +202,17 @@ class Capture(io.TextIOBase):
                 self._take_figures(drawn=False)  # whoever stopped it wants no more work
                 raise
             except BaseException:
-                self._take_figures()
+                self._draw_figures()
                 raise
+            self._draw_figures()
+
+    def _draw_figures(self) -> None:
+        """Take them; that may be interrupted, as it can take long."""
+        try:
+            self._work.runs = True
             self._take_figures()
+        finally:
+            self._work.runs = False
 
     def _take_figures(self, drawn: bool = True) -> None:
         """Take the figures of matplotlib that were made meanwhile, and show and close them.
@@ -404,10 +414,11 @@ def _descriptors_taken(write: Callable[[str], Any]) -> Iterator[None]:
         target=_read, args=(reading, mark, seen, write), name="sagents-descriptors", daemon=True
     )
     thread.start()
-    _flush()
-    before = {number: os.dup(number) for number in _WATCHED}
+    before: dict[int, int] = {}
     try:
+        _flush()
         for number in _WATCHED:
+            before[number] = os.dup(number)
             os.dup2(writing, number)
         yield
     finally:

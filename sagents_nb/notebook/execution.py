@@ -23,7 +23,7 @@ from IPython.core.autocall import ExitAutocall
 
 from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
-from ..runtime.main_thread import AGAIN, Insistence, interrupt_main, main_thread
+from ..runtime.main_thread import AGAIN, Insistence, Work, interrupt_main, main_thread
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -59,8 +59,9 @@ def within(seconds: float, function: Callable[[], T]) -> T:
     """
     if seconds == math.inf or threading.current_thread() is not threading.main_thread():
         return function()
+    work = main_thread.innermost()
     over, late, lock = threading.Event(), threading.Event(), threading.Lock()
-    outer, insistence = signal.getsignal(signal.SIGINT), Insistence(TimeIsUp)
+    outer, insistence = signal.getsignal(signal.SIGINT), Insistence(work, TimeIsUp)
     told = False
 
     def watch() -> None:
@@ -76,8 +77,11 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         nonlocal told
         if late.is_set():
             late.clear()
+            work.interrupted = True  # it begins no runs
+            if not work.runs:
+                return
             if told:
-                insistence.begin(frame)
+                raise insistence.begin(frame)
             told = True
             raise TimeIsUp
         if callable(outer):
@@ -85,21 +89,27 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         elif outer != signal.SIG_IGN:
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, interrupted)
-    threading.Thread(target=watch, name="sagents-time-limit", daemon=True).start()
+    runs, work.runs = work.runs, False
     try:
-        return function()
+        signal.signal(signal.SIGINT, interrupted)
+        threading.Thread(target=watch, name="sagents-time-limit", daemon=True).start()
+        try:
+            if runs:
+                work.resume()
+            return function()
+        except KeyboardInterrupt:
+            if told:  # and what it would have done after that was refused
+                raise TimeIsUp from None
+            raise
+        finally:
+            work.runs = False
+            over.set()
+            with lock:
+                pass
+            insistence.end()
+            signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
     finally:
-        while True:
-            try:
-                over.set()
-                with lock:
-                    pass
-                insistence.end()
-                signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
-                break
-            except TimeIsUp:  # at the last moment
-                continue
+        work.runs = runs
 
 
 def run_code(
@@ -119,8 +129,10 @@ def run_code(
     Whatever the code raises is in the content, and that it was stopped; the result is "cancelled"
     then, unless only the showing was.
     """
+    work = main_thread.innermost()
+    work.runs = False  # but where the code does: what is taken from the shell is given back
     capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns), tell)
-    run = _Run(code, shell, capture)
+    run = _Run(code, shell, capture, work)
     not_run = {}
     try:
         within(timeout, run)
@@ -138,7 +150,6 @@ def run_code(
     except BaseException as error:  # SystemExit too: it would end the kernel
         run.fail(short_traceback(error, shell))
         run.show_traceback(error)
-    main_thread.finish()
     content = capture.content()
     return ToolOutput(
         content or "It ran and printed nothing.",
@@ -151,10 +162,11 @@ def run_code(
 class _Run:
     """One run of code."""
 
-    def __init__(self, code: str, shell: Any, capture: Capture) -> None:
+    def __init__(self, code: str, shell: Any, capture: Capture, work: Work[Any]) -> None:
         self.code = code
         self.shell = shell
         self.capture = capture
+        self.work = work
         self.value: Any = None
         """That of its last expression."""
         self.has_begun = False
@@ -187,13 +199,17 @@ class _Run:
             _without_commands(shell),
             replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
         ):
-            self.has_begun = True
-            exec(body, names)
-            if last is not None:
-                self.value = eval(last, names)
-            self.has_ended = True
-            if self.value is not None and not self.code.rstrip().endswith(";"):
-                self.capture.value(self.value)
+            try:
+                self.work.resume()
+                self.has_begun = True
+                exec(body, names)
+                if last is not None:
+                    self.value = eval(last, names)
+                self.has_ended = True
+                if self.value is not None and not self.code.rstrip().endswith(";"):
+                    self.capture.value(self.value)
+            finally:
+                self.work.runs = False
 
     def _compiled(self) -> tuple[Any, Any]:
         """The code without its last expression, and that expression; as the shell reads cells."""

@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from .. import kinds
 from ..errors import Busy
@@ -19,8 +19,6 @@ from .caller import blocking
 from .event_stream import EventStream
 from .main_thread import TURNS, main_thread
 from .thread import runtime
-
-T = TypeVar("T")
 
 _lock = threading.Lock()
 
@@ -126,6 +124,8 @@ class RunHandle:
         """
         runtime.refuse_here("Waiting for the events of a run", "use 'async for' there")
 
+        before = self._interrupts
+
         def wait_for(arrival: Future[None]) -> None:
             self._readers.add(arrival)
             try:
@@ -134,7 +134,13 @@ class RunHandle:
             finally:
                 self._readers.discard(arrival)
 
-        return events.blocking(wait_for)
+        def read() -> Iterator[AnyEvent]:
+            yield from events.blocking(wait_for)
+            here = threading.current_thread() is threading.main_thread()
+            if here and self._interrupts > before:  # while nobody waited for the next one
+                raise KeyboardInterrupt("The run was stopped.")
+
+        return read()
 
     def awaited_in_cell(self) -> AbstractContextManager[None]:
         """Around waiting for one of its events: whoever is interrupted in a cell ends it."""
@@ -250,7 +256,7 @@ def _without(runs: tuple[RunHandle, ...], run: RunHandle) -> tuple[RunHandle, ..
 
 
 class CancelScope:
-    """Code of a tool in a thread, which nobody can end: once cancelled, it begins no run.
+    """The code of one call of a tool, which may go on: once cancelled, it begins no run.
 
     ``waited_for`` are the runs that it waits for now.
     """
@@ -259,13 +265,9 @@ class CancelScope:
         self.is_cancelled = False
         self.waited_for: tuple[RunHandle, ...] = ()
 
-    def call(self, function: Callable[[], T]) -> T:
-        """``function()``, as what is in it."""
-        token = _scope.set(self)
-        try:
-            return function()
-        finally:
-            _scope.reset(token)
+    def enter(self) -> None:
+        """What is called from here on, in this context and in copies of it, is in it."""
+        _scope.set(self)
 
     def cancel(self) -> None:
         """Cancel the runs that nobody else waits for; from any thread."""
@@ -277,15 +279,16 @@ class CancelScope:
 
 
 def refuse_stopped() -> None:
-    """Raise where the caller is a sync tool that was stopped, and goes on: it begins no run.
+    """Raise where the caller is code of a call that was stopped, and goes on: it begins no run.
 
-    KeyboardInterrupt on the main thread, CancelledError on others.
+    KeyboardInterrupt on the main thread, CancelledError on others; on the runtime's own nothing,
+    where tasks are cancelled.
     """
-    if main_thread.is_interrupted():
-        raise KeyboardInterrupt(_STOPPED)
     scope = _scope.get()
-    if scope is not None and scope.is_cancelled and not runtime.here():
-        raise asyncio.CancelledError(_STOPPED)
+    cancelled = scope is not None and scope.is_cancelled and not runtime.here()
+    if cancelled or main_thread.is_interrupted():
+        here = threading.current_thread() is threading.main_thread()
+        raise (KeyboardInterrupt if here else asyncio.CancelledError)(_STOPPED)
 
 
 _STOPPED = "This call was stopped, so it begins no run any more."

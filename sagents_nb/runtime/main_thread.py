@@ -19,9 +19,9 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
-from types import FrameType
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
 
 from .caller import running_loop
 from .thread import runtime
@@ -39,7 +39,11 @@ TURNS = 8
 ipykernel's handler, its future, the cell's task, and what that awaits, each a turn or two.
 """
 _PACKAGE = __name__.partition(".")[0]
+_NOT_OWN = {_PACKAGE, *sys.stdlib_module_names}
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
+# So many times in all code that was interrupted may tidy up.
+_PATIENCE = 3
+_SPARED = 200  # lines
 
 
 def interrupt_main() -> None:
@@ -48,67 +52,6 @@ def interrupt_main() -> None:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
         _thread.interrupt_main()
-
-
-class Insistence:
-    """Code that caught its interrupt is not to go on by catching the next one.
-
-    Loops with a bare ``except:`` catch every interrupt, and so are never ended by one. From
-    :meth:`begin` on whatever line the code comes to raises, be it the one that catches, in one
-    function after the other, until it is left. What was traced before is so again from :meth:`end`
-    on, as at the end of a ``with`` block, on the same thread.
-
-    Python ends the tracing when a trace function raises. So the end of each function, of which a
-    profile function hears, begins it again for its callers; and a line where it was raised to no
-    avail is left out the next time. This package and the standard library tidy up undisturbed:
-    locks are to be let go.
-    """
-
-    def __init__(self, error: Callable[[], BaseException]) -> None:
-        self._error = error
-        self._before = sys.gettrace(), sys.getprofile()
-        self._traced: dict[FrameType, Any] = {}  # and what traced them before
-        self._raised: set[tuple[FrameType, int]] = set()
-
-    def begin(self, frame: FrameType | None) -> None:
-        """The code is interrupted in ``frame`` once more, which then raises by itself."""
-        while frame is not None:
-            package = frame.f_globals.get("__name__", "").partition(".")[0]
-            if package != _PACKAGE and package not in sys.stdlib_module_names:
-                self._traced.setdefault(frame, frame.f_trace)
-                frame.f_trace = self._trace
-            frame = frame.f_back
-        sys.setprofile(self._left)
-        sys.settrace(_not_traced)
-
-    def end(self) -> None:
-        """The code has ended."""
-        if not self._traced:
-            return
-        trace, profile = self._before
-        sys.settrace(trace)
-        sys.setprofile(profile if callable(profile) else None)  # cProfile's cannot be set again
-        for frame, before in self._traced.items():  # some go on, as the kernel's
-            frame.f_trace = before
-        self._traced.clear()
-        self._raised.clear()
-
-    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
-        line = frame, frame.f_lineno
-        # Not where a handler begins: Python would take what it handles for handled ever after.
-        handles = frame.f_code.co_code[frame.f_lasti] == _HANDLER
-        if event == "line" and not handles and line not in self._raised:
-            self._raised.add(line)
-            raise self._error()
-        return self._trace
-
-    def _left(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "return":
-            sys.settrace(_not_traced)
-
-
-def _not_traced(frame: FrameType, event: str, argument: Any) -> None:
-    """What is called from now on is not; its callers are, where they have functions for it."""
 
 
 def _in_turns(
@@ -136,7 +79,12 @@ class Work(Future[T]):
         self.by_person = False
         """Whether that was Ctrl-C or the kernel's interrupt, which is meant for its whole run."""
         self.runs = False
-        """Whether its code runs: nothing else of this is interrupted."""
+        """Whether its code runs: nothing else of this is interrupted.
+
+        To set it takes no call and no jump, so no interrupt comes between that and what is next.
+        """
+        self.missed = False
+        """Whether it was interrupted meanwhile."""
         self.is_call = is_call
         """Whether it is a tool's call, which may take long and can wait for a moment."""
         self.is_reminded = False
@@ -162,12 +110,155 @@ class Work(Future[T]):
                 return None, error
         return given[0], None
 
+    def resume(self) -> None:
+        """Its code runs from now on; raises KeyboardInterrupt if it was interrupted meanwhile."""
+        self.runs = True
+        if self.missed:
+            self.missed = False
+            raise KeyboardInterrupt
+
     def end(self, given: T | None, error: BaseException | None) -> None:
         """Have those who wait for it go on with that."""
         if error is None:
             self.set_result(given)  # type: ignore[arg-type]
         else:
             self.set_exception(error)
+
+
+class Insistence:
+    """Code that caught its interrupt is not to go on by catching the next one.
+
+    Loops with a bare ``except:`` catch every interrupt, and so are never ended by one. From
+    :meth:`begin` on whatever line the code goes on with raises, and whatever function of its own it
+    calls, in one function after the other, until it is left; as long as ``work`` runs. What was
+    traced before is so again from :meth:`end` on, on the same thread.
+
+    What handles the interrupt is not disturbed, nor the end of a ``with`` block, nor a ``finally``:
+    locks are to be let go. Code for which even that is endless has none of this from the third
+    time on. Python ends the tracing when a trace function raises, so a profile function begins it
+    again, and the other way round.
+    """
+
+    def __init__(self, work: Work[Any], error: Callable[[], BaseException]) -> None:
+        self._work = work
+        self._error = error
+        self._before = sys.gettrace(), sys.getprofile()
+        self._traced: dict[FrameType, Any] = {}  # and what traced them before
+        self._caught: dict[FrameType, int] = {}  # which went on, and lines that were spared since
+        self._latest: BaseException | None = None
+        self._times = 0
+
+    def begin(self, frame: FrameType | None) -> BaseException:
+        """The code is interrupted in ``frame`` once more; to be raised there."""
+        self._times += 1
+        while frame is not None:
+            if _package_of(frame) != _PACKAGE:
+                self._traced.setdefault(frame, frame.f_trace)
+                frame.f_trace = self._trace
+            frame = frame.f_back
+        sys.settrace(_not_traced)
+        return self._next_error()
+
+    def end(self) -> None:
+        """The code has ended."""
+        if not self._traced:
+            return
+        trace, profile = self._before
+        sys.settrace(trace)
+        sys.setprofile(profile if callable(profile) else None)  # cProfile's cannot be set again
+        for frame, before in self._traced.items():  # some go on, as the kernel's
+            frame.f_trace = before
+        self._traced.clear()
+        self._caught.clear()
+        self._latest = None
+
+    def _next_error(self) -> BaseException:
+        sys.setprofile(self._profile)
+        self._latest = error = self._error()
+        return error
+
+    def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
+        # Not where a handler begins: Python would take what it handles for handled ever after.
+        begins = frame.f_code.co_code[frame.f_lasti] == _HANDLER
+        if event == "line" and not begins and self._goes_on(frame) and self._is_out(frame):
+            raise self._next_error()
+        return self._trace
+
+    def _is_out(self, frame: FrameType) -> bool:
+        """Whether it would not be caught there by a function that has caught one before.
+
+        Where a ``try`` begins it is not, though another is around that.
+        """
+        spared = self._caught.get(frame, -1)
+        tries = _shape_of(frame.f_code).tries
+        if 0 <= spared < _SPARED and any(frame.f_lasti in covered for covered in tries):
+            self._caught[frame] = spared + 1
+            return False
+        self._caught[frame] = 0
+        return True
+
+    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
+        caller = frame.f_back
+        if caller is None or event not in ("call", "return"):
+            return
+        if caller in self._traced:
+            caller.f_trace = self._trace
+        sys.settrace(_not_traced)
+        # What Python's own library calls, and what ends an object, is not the code's own.
+        own = _package_of(frame) not in _NOT_OWN and frame.f_code.co_name != "__del__"
+        if event == "call" and own and _package_of(caller) != _PACKAGE and self._goes_on(caller):
+            raise self._next_error()
+
+    def _goes_on(self, frame: FrameType) -> bool:
+        """Whether it does something else there than to tidy up."""
+        if not self._work.runs:
+            return False
+        if self._times >= _PATIENCE:
+            return True
+        handled, seen = sys.exc_info()[1], 0
+        while handled is not None and seen < 100:  # a chain may be a ring
+            if handled is self._latest:
+                return False
+            handled, seen = handled.__context__, seen + 1
+        return frame.f_lineno not in _shape_of(frame.f_code).tidying
+
+
+def _not_traced(frame: FrameType, event: str, argument: Any) -> None:
+    """What is called from now on is not; its callers are, where they have functions for it."""
+
+
+def _package_of(frame: FrameType) -> str:
+    name = frame.f_globals.get("__name__")
+    return name.partition(".")[0] if isinstance(name, str) else ""
+
+
+class _Shape(NamedTuple):
+    tidying: set[int | None]
+    """The lines of ``with`` statements, and of what stands in a ``finally``.
+
+    What is in a ``finally`` is there twice, for when something was raised and for when not.
+    """
+    tries: list[range]
+    """What stands in a ``try``, as the places of instructions."""
+
+
+@lru_cache(maxsize=64)
+def _shape_of(code: CodeType) -> _Shape:
+    import dis
+
+    bytecode = dis.Bytecode(code)
+    entries: list[Any] = bytecode.exception_entries  # type: ignore[attr-defined]
+    covered = [(range(entry.start, entry.end), entry.lasti) for entry in entries]
+    handlers = [places for places, in_handler in covered if in_handler]
+    withs, handling, other = set[int | None](), set[int | None](), set[int | None]()
+    for instruction in bytecode:
+        line = instruction.positions and instruction.positions.lineno
+        if instruction.opname == "WITH_EXCEPT_START":
+            withs.add(line)
+        in_handler = any(instruction.offset in places for places in handlers)
+        (handling if in_handler else other).add(line)
+    tries = [places for places, in_handler in covered if not in_handler]
+    return _Shape(withs | (handling & other), tries)
 
 
 class MainThread:
@@ -360,7 +451,7 @@ class MainThread:
             work.end(*work.outcome())
             return
         for_outer = False
-        insistence = Insistence(KeyboardInterrupt)
+        insistence = Insistence(work, KeyboardInterrupt)
 
         def interrupt(number: int, frame: FrameType | None) -> None:
             nonlocal for_outer
@@ -372,10 +463,11 @@ class MainThread:
             for_outer = for_outer or meant is not work
             again, meant.interrupted = meant.interrupted, True
             if not work.runs:
+                work.missed = True
                 return
             if again:
-                insistence.begin(frame)
-            elif work.by_person:
+                raise insistence.begin(frame)
+            if work.by_person:
                 self._interrupt_later(work)
             raise KeyboardInterrupt
 
@@ -414,13 +506,14 @@ class MainThread:
         here = threading.current_thread() is threading.main_thread()
         return here and any(work.interrupted for work in self._at_work)
 
-    def finish(self) -> None:
-        """What runs here has done its work: no interrupt takes from it what it says of that.
+    def innermost(self) -> Work[Any]:
+        """What runs here; where nothing does, some that stands for code which always may be."""
+        here = threading.current_thread() is threading.main_thread()
+        return self._at_work[-1] if here and self._at_work else _Other(lambda: None)
 
-        Harmless elsewhere.
-        """
-        if self._at_work and threading.current_thread() is threading.main_thread():
-            self._at_work[-1].runs = False
+
+class _Other(Work[None]):
+    runs = property(lambda self: True, lambda self, runs: None)
 
 
 main_thread = MainThread()

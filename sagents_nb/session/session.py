@@ -70,6 +70,7 @@ if TYPE_CHECKING:
 logger = logger_of(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R", bound="Run | None")
 
 _waking = threading.Lock()
 
@@ -939,11 +940,11 @@ class Session:
         """
         return self._answered(interrupt_id, self.actor.decide_all, ids, Reject(message), by)
 
-    def _answered(self, interrupt_id: str | None, take: Callable[..., T], *args: Any) -> T:
+    def _answered(self, interrupt_id: str | None, take: Callable[..., R], *args: Any) -> R:
         """Have the actor take an answer to the interrupt that whoever calls means."""
         try:
             meant = self._handed.last() if interrupt_id is None else interrupt_id
-            taken = self._act(take, *args, meant)
+            taken = self._begun(take, *args, meant)
         except StaleApproval:
             self._handed.hand(self.state.interrupt)  # whose calls the sentence names
             raise
@@ -983,7 +984,7 @@ class Session:
         >>> session.decide(yes, interrupt_id=shown.id, digests=digests, by="Ada").result().text
         'It is booked.'
         """
-        return self._act(self.actor.decide_seen, decisions, interrupt_id, digests, by)
+        return self._begun(self.actor.decide_seen, decisions, interrupt_id, digests, by)
 
     @property
     def always_allowed(self) -> list[str]:
@@ -1518,10 +1519,26 @@ class Session:
             safe.result()
         return value
 
-    def _begun(self, begin: Callable[..., Run], *args: Any) -> Run:
+    def _begun(self, begin: Callable[..., R], *args: Any) -> R:
         """The run that the actor begins, or puts in line."""
         refuse_stopped()
-        return self._act(begin, *args)
+        begun: list[R] = []
+
+        @functools.wraps(begin)
+        def keep() -> R:
+            begun.append(begin(*args))
+            return begun[0]
+
+        def cancel() -> None:
+            for run in begun:
+                if run is not None:
+                    run.cancel()
+
+        try:
+            return self._act(keep)
+        except KeyboardInterrupt:  # nobody gets it
+            runtime.post(cancel)
+            raise
 
     def check_open(self) -> None:
         """Raise NotRunning if it is closed: StaleOwner if the conversation was taken over."""

@@ -11,8 +11,20 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import MessageUpdate, ToolExecutionEnd
 from sagents_nb.loop import tool_calls as calls
+from sagents_nb.runtime.main_thread import interrupt_main
 from tests.grammar import ungrammatical
-from tests.talking import PATIENCE, agent_of, call, of, results, roles, run, session_of, unanswered
+from tests.talking import (
+    PATIENCE,
+    agent_of,
+    call,
+    of,
+    results,
+    roles,
+    run,
+    session_of,
+    unanswered,
+    until,
+)
 
 
 def cancel_on(session: sa.Session, kind: str, count: int = 1) -> list[Any]:
@@ -283,15 +295,15 @@ BEGINNINGS: dict[str, Callable[[sa.Agent], Any]] = {
 
 @pytest.mark.parametrize("begin", BEGINNINGS.values(), ids=BEGINNINGS)
 @pytest.mark.parametrize("timeout", [None, 0.01], ids=["cancelled", "out of time"])
-def test_a_tool_in_a_thread_begins_no_run_once_it_was_stopped(
-    timeout: float | None, begin: Callable[[sa.Agent], Any]
+@pytest.mark.parametrize("awaits", [False, True], ids=["a function", "of an async tool"])
+def test_a_thread_of_a_tool_begins_no_run_once_its_call_was_stopped(
+    awaits: bool, timeout: float | None, begin: Callable[[sa.Agent], Any]
 ) -> None:
     inner = agent_of("Never.")
     begun, stopped, ended = threading.Event(), threading.Event(), threading.Event()
     raised: list[BaseException] = []
 
-    @sa.tool(run_on="pool", timeout=timeout)
-    def outer() -> None:
+    def work() -> None:
         begun.set()
         assert stopped.wait(PATIENCE)
         try:
@@ -300,7 +312,14 @@ def test_a_tool_in_a_thread_begins_no_run_once_it_was_stopped(
             raised.append(error)
         ended.set()
 
-    session = session_of(call("outer"), "done", tools=[outer])
+    async def outer() -> None:
+        await asyncio.to_thread(work)
+
+    if awaits:
+        tool = sa.tool(outer, timeout=timeout)
+    else:
+        tool = sa.tool(work, name="outer", run_on="pool", timeout=timeout)
+    session = session_of(call("outer"), "done", tools=[tool])
     running = session.send("go")
     assert begun.wait(PATIENCE)
     if timeout is None:
@@ -313,3 +332,49 @@ def test_a_tool_in_a_thread_begins_no_run_once_it_was_stopped(
     ]
     assert isinstance(raised[0], asyncio.CancelledError)
     assert inner.model.requests == []  # type: ignore[union-attr]
+
+
+def write() -> str:
+    """Write it."""
+    return "written"
+
+
+def test_nor_does_it_approve_what_waits() -> None:
+    other = session_of(call("write"), "done", tools=[write], interrupt_on={"write": True})
+    assert other.send("go").result().status == "interrupted"
+    stopped, ended = threading.Event(), threading.Event()
+    raised: list[BaseException] = []
+
+    @sa.tool(run_on="pool", timeout=0.01)
+    def outer() -> None:
+        assert stopped.wait(PATIENCE)
+        try:
+            other.approve()
+        except BaseException as error:
+            raised.append(error)
+        ended.set()
+
+    agent_of(call("outer"), "done", tools=[outer]).run("go")
+    stopped.set()
+    assert ended.wait(PATIENCE)
+    assert isinstance(raised[0], asyncio.CancelledError)
+    assert other.status == "interrupted"
+
+
+def test_a_run_that_nobody_gets_since_its_sender_was_interrupted_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+    send, interrupted = session.actor.send, threading.Event()
+
+    def sent(*args: Any) -> Any:
+        run = send(*args)
+        interrupt_main()
+        assert interrupted.wait(PATIENCE)
+        return run
+
+    monkeypatch.setattr(session.actor, "send", sent)
+    with pytest.raises(KeyboardInterrupt):
+        session.send("go")
+    interrupted.set()
+    until(lambda: session.status == "cancelled")

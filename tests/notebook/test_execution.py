@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import linecache
 import signal
 import sys
 import threading
@@ -15,7 +18,8 @@ from sagents_nb.messages import ContentPart
 from sagents_nb.notebook.capture import MOST_IMAGES, Capture
 from sagents_nb.notebook.execution import NOT_BEGUN, STOPPED, TimeIsUp, run_code, within
 from sagents_nb.redaction import KEY
-from tests.talking import PATIENCE
+from sagents_nb.runtime.main_thread import main_thread
+from tests.talking import PATIENCE, until
 
 LIMIT = 0.05  # seconds of what is to be stopped
 
@@ -200,6 +204,41 @@ def _shows(shell: InteractiveShell) -> None:
 
 
 # Limits
+
+
+def test_an_interrupt_between_any_two_lines_leaves_no_watch_behind() -> None:
+    """It would interrupt other cells later on, for ever."""
+    handler = signal.getsignal(signal.SIGINT)
+
+    def interrupted_at(place: int) -> bool:
+        """Whether there was such a line, in what sets the watch and takes it away."""
+        lines = itertools.count()
+
+        def trace(frame: Any, event: str, _: Any) -> Any:
+            if frame.f_code.co_name not in ("within", "limited"):
+                return None
+            source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            sets = source.strip() == "work.runs = False"  # before which no signal is looked for
+            if event == "line" and not sets and next(lines) == place:
+                signal.raise_signal(signal.SIGINT)
+            return trace
+
+        def limited() -> None:
+            sys.settrace(trace)
+            try:
+                within(3600, lambda: None)
+            finally:
+                sys.settrace(None)
+
+        with contextlib.suppress(KeyboardInterrupt):
+            main_thread.wait(main_thread.submit(limited))
+        return next(lines) > place
+
+    before = sys.gettrace()
+    assert sum(1 for _ in itertools.takewhile(interrupted_at, itertools.count())) > 20
+    sys.settrace(before)
+    assert signal.getsignal(signal.SIGINT) is handler
+    until(lambda: not [t for t in threading.enumerate() if t.name == "sagents-time-limit"])
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,17 @@ def test_a_cell_that_awaits_a_run_is_red_when_a_person_stops_that(
     assert kernel.ok("print(len(s.agent.model.requests))").text == "1\n"
 
 
+@pytest.mark.parametrize("reads", ["for", "async for"])
+def test_a_cell_is_red_too_when_it_was_at_an_event_as_its_run_was_stopped(
+    kernel: Kernel, reads: str
+) -> None:
+    kernel.ok("start('Hello! ' * 99, delay=60)")
+    body = "if event.type == 'turn_start':\n        s.stop()"
+    stopped = kernel.run(f"{reads} event in s.send('Go.'):\n    {body}")
+    assert stopped.error == {"for": "KeyboardInterrupt", "async for": "CancelledError"}[reads]
+    assert kernel.ok("print(s.status)").text == "cancelled\n"
+
+
 def test_who_awaits_a_run_that_was_stopped_before_has_its_result(kernel: Kernel) -> None:
     kernel.ok("start('Hello! ' * 99, delay=60)\nrun = s.send('Go.')\nrun.stop()")
     assert kernel.ok("print((await run).status)").text == "cancelled\n"

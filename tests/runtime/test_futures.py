@@ -84,8 +84,11 @@ def test_who_awaits_a_run_in_a_program_has_its_result_when_a_person_stops_it() -
 def test_a_cancelled_scope_takes_along_the_runs_that_nobody_else_waits_for() -> None:
     scope, slow = CancelScope(), sa.ScriptedModel(["Hello! " * 99] * 2, delay=60)
     alone, shared = (sa.Session(sa.Agent(slow)).send("go") for _ in range(2))
+    context = copy_context()
+    context.run(scope.enter)
     threads = [
-        threading.Thread(target=scope.call, args=[waited.result]) for waited in (alone, shared)
+        threading.Thread(target=context.copy().run, args=[waited.result])
+        for waited in (alone, shared)
     ]
     for thread in threads:
         thread.start()

@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import itertools
 import os
 import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -257,6 +259,39 @@ def loop_in_a_loop(ctx: sa.ToolContext) -> None:
     forever(lambda: forever(lambda: compute.function(ctx)))
 
 
+@sa.tool(run_on="main")
+def loop_in_one_function(ctx: sa.ToolContext) -> None:
+    """The same where both are in one function."""
+    while True:
+        try:
+            while True:
+                try:
+                    compute.function(ctx)
+                except:  # noqa: E722
+                    continue
+        except:  # noqa: E722
+            continue
+
+
+@sa.tool(run_on="main")
+def call_back(ctx: sa.ToolContext) -> None:
+    """The same in functions that C calls, which have no more lines when they have caught it."""
+    ctx.progress("begun")
+
+    def key(number: int) -> None:
+        with contextlib.suppress(BaseException):
+            time.sleep(0.001)
+
+    deque(map(key, itertools.count()), maxlen=0)
+
+
+@sa.tool(run_on="main")
+def hide_name(ctx: sa.ToolContext) -> None:
+    """The same in code of no module."""
+    ctx.progress("begun")
+    exec("while True:\n    try:\n        while True: pass\n    except: pass", {"__name__": 3})
+
+
 def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
     @sa.tool(run_on="main")
     def command(ctx: sa.ToolContext) -> None:
@@ -315,7 +350,12 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
 @pytest.mark.usefixtures("patient_stop")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
-    "busy", [compute, sleep, ignore, tidy_up, catch_twice, loop_in_a_loop], ids=lambda t: t.name
+    "busy",
+    [
+        *(compute, sleep, ignore, tidy_up, catch_twice),
+        *(loop_in_a_loop, loop_in_one_function, call_back, hide_name),
+    ],
+    ids=lambda tool: tool.name,
 )
 def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool, way: str) -> None:
     handler, frame = signal.getsignal(signal.SIGINT), sys._getframe()
@@ -346,6 +386,36 @@ def test_what_goes_on_there_begins_no_run_once_it_was_stopped(way: str) -> None:
     assert ended_by(session, way) == "cancelled"
     assert raised == ["This call was stopped, so it begins no run any more."] * 2
     assert inner.model.requests == []  # type: ignore[union-attr]
+
+
+@pytest.mark.usefixtures("patient_stop")
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_around_code_that_takes_long_to_end_tidies_up(way: str) -> None:
+    lock = threading.Lock()
+
+    def slow(ctx: sa.ToolContext) -> None:
+        try:
+            compute.function(ctx)
+        finally:
+            while True:
+                pass
+
+    @sa.tool(run_on="main")
+    def hold(ctx: sa.ToolContext) -> None:
+        lock.acquire()
+        try:
+            with contextlib.suppress(BaseException):
+                slow(ctx)
+        finally:
+            lock.release()
+
+    @sa.tool(run_on="main")
+    def again_and_again(ctx: sa.ToolContext) -> None:
+        forever(lambda: hold.function(ctx))
+
+    session = session_of(call("again_and_again"), "done", tools=[again_and_again])
+    assert ended_by(session, way) == "cancelled"
+    assert lock.acquire(blocking=False)
 
 
 def test_a_lock_that_it_holds_then_is_let_go_as_it_was_taken() -> None:
