@@ -1525,7 +1525,7 @@ class Session:
         begun: list[R] = []
 
         @functools.wraps(begin)
-        def keep() -> R:
+        def keep(*args: Any) -> R:
             begun.append(begin(*args))
             return begun[0]
 
@@ -1535,7 +1535,7 @@ class Session:
                     run.cancel()
 
         try:
-            return self._act(keep)
+            return self._act(keep, *args)
         except KeyboardInterrupt:  # nobody gets it
             runtime.post(cancel)
             raise
