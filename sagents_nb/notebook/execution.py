@@ -148,8 +148,7 @@ def run_code(
             not_run = {NOT_RUN: "cancelled"}
             run.fail(STOPPED if run.has_begun else NOT_BEGUN)
     except BaseException as error:  # SystemExit too: it would end the kernel
-        run.fail(short_traceback(error, shell))
-        run.show_traceback(error)
+        run.tell_of(error)
     content = capture.content()
     return ToolOutput(
         content or "It ran and printed nothing.",
@@ -180,7 +179,18 @@ class _Run:
         self.failed = True
         self.capture.write(text)
 
-    def show_traceback(self, error: BaseException) -> None:
+    def tell_of(self, error: BaseException) -> None:
+        """Say what it raised; that may be interrupted, as an error says itself what it is."""
+        try:
+            self.work.runs = True
+            self.fail(short_traceback(error, self.shell))
+            self._show_traceback(error)
+        except KeyboardInterrupt:
+            self.fail(STOPPED)
+        finally:
+            self.work.runs = False
+
+    def _show_traceback(self, error: BaseException) -> None:
         """Show all of it to people, folded: often the model mends it by itself."""
         if unattended(self.shell):
             return  # it names this machine's paths, and outputs of tests are to stay the same

@@ -67,6 +67,16 @@ class Slow:
 print('so far')
 Slow()
 """
+RAISES = """
+class Odd(Exception):
+    def __str__(self):
+        inside.touch()
+        while True:
+            pass
+
+print('so far')
+raise Odd
+"""
 SAID_SO = "The code was stopped before its end."
 WAITS = "waits for a decision"
 WAYS = {"the kernel's interrupt": "", "session.cancel": "s.cancel", "session.stop": "s.stop"}
@@ -119,6 +129,16 @@ def test_code_that_is_stopped_says_what_it_printed_and_the_model_is_not_asked_ag
     assert kernel.ok("told()").text == told
     if cell == AGENT_CELL:
         assert "so far" in saved(ended)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_that_takes_for_ever_to_say_what_it_is_is_stopped_too(
+    kernel: Kernel, way: str
+) -> None:
+    kernel.ok(f"python({RAISES!r})")
+    assert stopped(kernel, AGENT_CELL, way).error == "KeyboardInterrupt"
+    assert kernel.ok("ended()").text == "1 cancelled failed\n"
+    assert kernel.ok("told()").text.startswith("so far\n")
 
 
 def test_code_that_is_out_of_time_says_what_it_printed_and_the_agent_goes_on(
