@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import itertools
 import os
 import signal
@@ -358,7 +359,8 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
     ids=lambda tool: tool.name,
 )
 def test_whoever_stops_a_run_ends_what_it_does_on_the_main_thread(busy: sa.Tool, way: str) -> None:
-    handler, frame = signal.getsignal(signal.SIGINT), sys._getframe()
+    handler, frame = signal.getsignal(signal.SIGINT), inspect.currentframe()
+    assert frame is not None
     traced = sys.gettrace(), sys.getprofile(), frame.f_trace
     session = session_of(call(busy.name), "done", tools=[busy])
     assert ended_by(session, way) == "cancelled"
