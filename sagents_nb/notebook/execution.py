@@ -186,6 +186,7 @@ class _Run:
             self.fail(short_traceback(error, self.shell))
             self._show_traceback(error)
         except KeyboardInterrupt:
+            self.work.runs = False
             self.fail(STOPPED)
         finally:
             self.work.runs = False

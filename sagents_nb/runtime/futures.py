@@ -88,7 +88,7 @@ class RunHandle:
         >>> run.result().status
         'cancelled'
         """
-        self._interrupts += 1
+        self._interrupts += not self.future.done()
         self._is_cancelled = True
         main_thread.release(self.awaited())
         for arrival in tuple(self._readers):
@@ -281,14 +281,15 @@ class CancelScope:
 def refuse_stopped() -> None:
     """Raise where the caller is code of a call that was stopped, and goes on: it begins no run.
 
-    KeyboardInterrupt on the main thread, CancelledError on others; on the runtime's own nothing,
-    where tasks are cancelled.
+    KeyboardInterrupt in what runs on the main thread, CancelledError elsewhere, also in tasks of
+    the caller's loop, which the other one would end; on the runtime's own nothing, where tasks are
+    cancelled.
     """
+    if main_thread.is_interrupted():
+        raise KeyboardInterrupt(_STOPPED)
     scope = _scope.get()
-    cancelled = scope is not None and scope.is_cancelled and not runtime.here()
-    if cancelled or main_thread.is_interrupted():
-        here = threading.current_thread() is threading.main_thread()
-        raise (KeyboardInterrupt if here else asyncio.CancelledError)(_STOPPED)
+    if scope is not None and scope.is_cancelled and not runtime.here():
+        raise asyncio.CancelledError(_STOPPED)
 
 
 _STOPPED = "This call was stopped, so it begins no run any more."

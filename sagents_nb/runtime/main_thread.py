@@ -220,7 +220,12 @@ class Insistence:
             if handled is self._latest:
                 return False
             handled, seen = handled.__context__, seen + 1
-        return frame.f_lineno not in _shape_of(frame.f_code).tidying
+        at: FrameType | None = frame  # or who called it does
+        while at is not None and _package_of(at) != _PACKAGE:
+            if at.f_lineno in _shape_of(at.f_code).tidying:
+                return False
+            at = at.f_back
+        return True
 
 
 def _not_traced(frame: FrameType, event: str, argument: Any) -> None:

@@ -1526,8 +1526,11 @@ class Session:
 
         @functools.wraps(begin)
         def keep(*args: Any) -> R:
-            begun.append(begin(*args))
-            return begun[0]
+            active = self.current_run
+            run = begin(*args)
+            if run is not active:  # to which a message was given
+                begun.append(run)
+            return run
 
         def cancel() -> None:
             for run in begun:

@@ -361,10 +361,8 @@ def test_nor_does_it_approve_what_waits() -> None:
     assert other.status == "interrupted"
 
 
-def test_a_run_that_nobody_gets_since_its_sender_was_interrupted_is_cancelled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+def send_interrupted(session: sa.Session, patch: pytest.MonkeyPatch, when: str) -> None:
+    """Send it a message, and be interrupted before ``send`` is through."""
     send, interrupted = session.actor.send, threading.Event()
 
     def sent(*args: Any) -> Any:
@@ -373,8 +371,53 @@ def test_a_run_that_nobody_gets_since_its_sender_was_interrupted_is_cancelled(
         assert interrupted.wait(PATIENCE)
         return run
 
-    monkeypatch.setattr(session.actor, "send", sent)
+    patch.setattr(session.actor, "send", sent)
     with pytest.raises(KeyboardInterrupt):
-        session.send("go")
+        session.send("more", when=when)
     interrupted.set()
+    patch.undo()
+
+
+def test_a_run_that_nobody_gets_since_its_sender_was_interrupted_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99], delay=60)))
+    send_interrupted(session, monkeypatch, "queue")
     until(lambda: session.status == "cancelled")
+
+
+def test_one_that_others_began_goes_on_when_whoever_steers_it_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = sa.Session(sa.Agent(sa.ScriptedModel(["Hello! " * 99] * 2, delay=60)))
+    active = session.send("go")
+    send_interrupted(session, monkeypatch, "steer")
+    assert [each.message.text for each in session.queued] == ["more"]
+    assert active.status == "running"
+    active.cancel()
+    assert active.result().status == "cancelled"
+
+
+def test_a_task_that_it_left_on_the_callers_loop_is_refused_and_the_loop_goes_on() -> None:
+    inner, tasks = agent_of("Never."), list[asyncio.Task[Any]]()
+
+    async def main() -> str:
+        may_go_on = asyncio.Event()
+
+        async def later() -> None:
+            await may_go_on.wait()
+            await inner.arun("go")
+
+        @sa.tool(run_on="caller", timeout=0.01)
+        async def outer() -> None:
+            tasks.append(asyncio.ensure_future(later()))
+            await asyncio.Event().wait()
+
+        text = (await agent_of(call("outer"), "done", tools=[outer]).arun("go")).text
+        may_go_on.set()
+        await asyncio.wait(tasks)
+        return text
+
+    assert run(main()) == "done"
+    assert tasks[0].cancelled()
+    assert inner.model.requests == []  # type: ignore[union-attr]

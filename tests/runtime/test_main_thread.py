@@ -402,6 +402,12 @@ def test_what_is_around_code_that_takes_long_to_end_tidies_up(way: str) -> None:
             while True:
                 pass
 
+    def release() -> None:
+        lock.release()
+
+    def close() -> None:
+        release()
+
     @sa.tool(run_on="main")
     def hold(ctx: sa.ToolContext) -> None:
         lock.acquire()
@@ -409,7 +415,7 @@ def test_what_is_around_code_that_takes_long_to_end_tidies_up(way: str) -> None:
             with contextlib.suppress(BaseException):
                 slow(ctx)
         finally:
-            lock.release()
+            close()
 
     @sa.tool(run_on="main")
     def again_and_again(ctx: sa.ToolContext) -> None:
