@@ -447,10 +447,10 @@ class Task:
             create=True,
             caller=Caller(record.chain[:-1], record.max_depth, meter),
         )
-        if budget is not None and session.usage.total_tokens:  # of before the process ended
+        said = session.messages
+        answers = sum(message.role == "assistant" for message in said)
+        if budget is not None and answers:  # of before it was let go of, or the process ended
             budget.meter.add(session.usage)
-            said = session.messages
-            answers = sum(message.role == "assistant" for message in said)
             budget.meter.add_calls(answers, sum(len(m.tool_results) for m in said))
         return session
 
