@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import sys
 import threading
 import time
@@ -58,6 +59,11 @@ def all_of(items: AsyncIterable[T]) -> list[T]:
 def streamed(agent: Agent, prompt: Any = "go", **options: Any) -> list[Event]:
     """The events of a whole run."""
     return all_of(agent.stream(prompt, **options))
+
+
+def ctrl_c() -> None:
+    """A person's interrupt of the main thread, from any thread."""
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def until(condition: Callable[[], Any]) -> None:

@@ -61,7 +61,6 @@ class Capture(io.TextIOBase):
         tell: Callable[[str], Any] | None = None,
     ) -> None:
         self._shell = shell
-        self._work = main_thread.innermost()
         self._tell = tell
         self._has_news = False
         self._show = shown_in_cell(shell)
@@ -208,11 +207,12 @@ class Capture(io.TextIOBase):
 
     def _draw_figures(self) -> None:
         """Take them; that may be interrupted, as it can take long."""
+        work = main_thread.innermost()
         try:
-            self._work.runs = True
+            work.runs = True
             self._take_figures()
         finally:
-            self._work.runs = False
+            work.runs = False
 
     def _take_figures(self, drawn: bool = True) -> None:
         """Take the figures of matplotlib that were made meanwhile, and show and close them.

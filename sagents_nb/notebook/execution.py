@@ -11,19 +11,17 @@ import inspect
 import itertools
 import linecache
 import math
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from types import FrameType
 from typing import Any, TypeVar
 
 from IPython.core.autocall import ExitAutocall
 
 from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
-from ..runtime.main_thread import AGAIN, Insistence, Work, interrupt_main, main_thread
+from ..runtime.main_thread import Work, main_thread
 from ..tools import ToolOutput
 from ..transcript import folded
 from .capture import Capture, replaced
@@ -47,69 +45,41 @@ _NO_COMMANDS = (
 _numbers = itertools.count(1)
 
 
-class TimeIsUp(KeyboardInterrupt):
-    """The code took longer than it may. No Exception, so that code which catches those ends."""
+class TimeIsUp(BaseException):
+    """The code took longer than it may."""
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
-    """``function()``; raises TimeIsUp inside of it after so many seconds.
+    """``function()``; raises TimeIsUp if that was interrupted since it took so many seconds.
 
     It is interrupted as by Ctrl-C, so what never comes back to Python is not. Only the main
     thread can be: on another one there is no limit.
     """
-    if seconds == math.inf or threading.current_thread() is not threading.main_thread():
-        return function()
-    work = main_thread.innermost()
-    over, late, lock = threading.Event(), threading.Event(), threading.Lock()
-    outer, insistence = signal.getsignal(signal.SIGINT), Insistence(work, TimeIsUp)
-    told = False
+    outer, work, is_late = main_thread.innermost(), Work(function), False
 
-    def watch() -> None:
-        wait = seconds
-        while not over.wait(wait):
-            with lock:  # so that no interrupt is on its way once it is over
-                if not over.is_set():
-                    late.set()
-                    interrupt_main()
-            wait = AGAIN
+    def interrupt() -> None:
+        nonlocal is_late
+        is_late = True
+        main_thread.interrupt(work)
 
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if late.is_set():
-            late.clear()
-            work.interrupted = True  # it begins no runs
-            if not work.runs:
-                return
-            if told:
-                raise insistence.begin(frame)
-            told = True
-            raise TimeIsUp
-        if callable(outer):
-            outer(number, frame)
-        elif outer != signal.SIG_IGN:
-            raise KeyboardInterrupt
-
-    runs, work.runs = work.runs, False
+    limit = threading.Timer(min(seconds, threading.TIMEOUT_MAX), interrupt)
+    limit.name, limit.daemon = "sagents-time-limit", True
+    limited = seconds < math.inf and threading.current_thread() is threading.main_thread()
+    runs, outer.runs = outer.runs, False  # so that the limit is taken away in any case
     try:
-        signal.signal(signal.SIGINT, interrupted)
-        threading.Thread(target=watch, name="sagents-time-limit", daemon=True).start()
-        try:
-            if runs:
-                work.resume()
-            return function()
-        except KeyboardInterrupt:
-            if told:  # and what it would have done after that was refused
-                raise TimeIsUp from None
-            raise
-        finally:
-            work.runs = False
-            over.set()
-            with lock:
-                pass
-            insistence.end()
-            signal.signal(signal.SIGINT, signal.SIG_DFL if outer is None else outer)
+        if limited:
+            limit.start()
+        main_thread.perform(work)
     finally:
-        work.runs = runs
+        limit.cancel()
+        if runs:
+            outer.resume()
+    try:
+        return work.result()
+    except KeyboardInterrupt:
+        if is_late and not main_thread.is_interrupted():
+            raise TimeIsUp from None
+        raise
 
 
 def run_code(
@@ -129,10 +99,9 @@ def run_code(
     Whatever the code raises is in the content, and that it was stopped; the result is "cancelled"
     then, unless only the showing was.
     """
-    work = main_thread.innermost()
-    work.runs = False  # but where the code does: what is taken from the shell is given back
+    main_thread.innermost().runs = False  # the code alone may be interrupted
     capture = Capture(shell, max_output, partial(secrets_of_names, shell.user_ns), tell)
-    run = _Run(code, shell, capture, work)
+    run = _Run(code, shell, capture)
     not_run = {}
     try:
         within(timeout, run)
@@ -147,8 +116,6 @@ def run_code(
         else:
             not_run = {NOT_RUN: "cancelled"}
             run.fail(STOPPED if run.has_begun else NOT_BEGUN)
-    except BaseException as error:  # SystemExit too: it would end the kernel
-        run.tell_of(error)
     content = capture.content()
     return ToolOutput(
         content or "It ran and printed nothing.",
@@ -161,16 +128,15 @@ def run_code(
 class _Run:
     """One run of code."""
 
-    def __init__(self, code: str, shell: Any, capture: Capture, work: Work[Any]) -> None:
+    def __init__(self, code: str, shell: Any, capture: Capture) -> None:
         self.code = code
         self.shell = shell
         self.capture = capture
-        self.work = work
         self.value: Any = None
         """That of its last expression."""
         self.has_begun = False
         self.has_ended = False
-        """Whether all of the code has run, and only what it made is still to be shown."""
+        """Whether the code is over, and only what it made or raised is still to be shown."""
         self.failed = False
         self.filename = f"<run_python {next(_numbers)}>"
 
@@ -178,18 +144,6 @@ class _Run:
         """Say that, and that the code did not do what it should."""
         self.failed = True
         self.capture.write(text)
-
-    def tell_of(self, error: BaseException) -> None:
-        """Say what it raised; that may be interrupted, as an error says itself what it is."""
-        try:
-            self.work.runs = True
-            self.fail(short_traceback(error, self.shell))
-            self._show_traceback(error)
-        except KeyboardInterrupt:
-            self.work.runs = False
-            self.fail(STOPPED)
-        finally:
-            self.work.runs = False
 
     def _show_traceback(self, error: BaseException) -> None:
         """Show all of it to people, folded: often the model mends it by itself."""
@@ -200,7 +154,23 @@ class _Run:
         self.capture.show({"text/plain": full, "text/html": html}, {})
 
     def __call__(self) -> None:
-        """Run it; the value of its last expression is captured, too."""
+        """Run it; the value of its last expression is captured, or what it raised is told."""
+        work = main_thread.innermost()
+        work.runs = False  # but where the code does: what is taken from the shell is given back
+        try:
+            self._execute(work)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: it would end the kernel
+            self.failed = self.has_ended = True
+            try:
+                work.resume()
+                self.fail(short_traceback(error, self.shell))
+                self._show_traceback(error)
+            finally:
+                work.runs = False
+
+    def _execute(self, work: Work[Any]) -> None:
         shell, names = self.shell, self.shell.user_ns
         body, last = self._compiled()
         with (
@@ -211,7 +181,7 @@ class _Run:
             replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
         ):
             try:
-                self.work.resume()
+                work.resume()
                 self.has_begun = True
                 exec(body, names)
                 if last is not None:
@@ -220,7 +190,7 @@ class _Run:
                 if self.value is not None and not self.code.rstrip().endswith(";"):
                     self.capture.value(self.value)
             finally:
-                self.work.runs = False
+                work.runs = False
 
     def _compiled(self) -> tuple[Any, Any]:
         """The code without its last expression, and that expression; as the shell reads cells."""

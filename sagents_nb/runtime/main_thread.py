@@ -28,10 +28,12 @@ from .thread import runtime
 
 T = TypeVar("T")
 
-# A signal is on its way for less than this, in seconds, unless the thread has it blocked.
-_DELIVERY = 1.0
-AGAIN = 0.3
-"""Seconds after which code that went on in spite of its interrupt is interrupted again."""
+# Seconds after which code that went on in spite of its interrupt is interrupted again.
+_AGAIN = 0.3
+# What interrupts work here, so that SIGINT is a person's alone: two of one kind that come while C
+# computes are one. Go's runtime says why SIGURG (src/runtime/signal_unix.go, sigPreempt): libraries
+# do not use it, debuggers pass it on, and where nobody handles it, it does nothing.
+_ASKED = signal.Signals["SIGURG" if hasattr(signal, "SIGURG") else "SIGBREAK"]
 _LONGEST = threading.TIMEOUT_MAX / 2
 TURNS = 8
 """Turns of a kernel's loop from the interrupt of a cell to what that does with it.
@@ -46,12 +48,12 @@ _PATIENCE = 3
 _SPARED = 200  # lines
 
 
-def interrupt_main() -> None:
-    """Send the main thread the signal of Ctrl-C; from any thread."""
+def _signal() -> None:
+    """Send the main thread the signal that asks; from any thread."""
     if hasattr(signal, "pthread_kill"):  # which ends what waits, too: time.sleep, say
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, _ASKED)
     else:
-        _thread.interrupt_main()
+        _thread.interrupt_main(_ASKED)
 
 
 def _in_turns(
@@ -87,8 +89,11 @@ class Work(Future[T]):
         """Whether it was interrupted meanwhile."""
         self.is_call = is_call
         """Whether it is a tool's call, which may take long and can wait for a moment."""
+        self.is_asked = False
+        """Whether a signal is under way that is meant for it."""
         self.is_reminded = False
         """Whether it will be interrupted again if it goes on."""
+        self.insistence = Insistence(self)
         self._function = function
 
     def outcome(self) -> tuple[T | None, BaseException | None]:
@@ -117,6 +122,16 @@ class Work(Future[T]):
             self.missed = False
             raise KeyboardInterrupt
 
+    def interrupt(self, frame: FrameType | None) -> None:
+        """End its code, which is in ``frame``, by what this raises; in a signal's handler only."""
+        again, self.interrupted = self.interrupted, True
+        if not self.runs:
+            self.missed = True
+        elif again:
+            raise self.insistence.begin(frame)
+        else:
+            raise KeyboardInterrupt
+
     def end(self, given: T | None, error: BaseException | None) -> None:
         """Have those who wait for it go on with that."""
         if error is None:
@@ -139,10 +154,9 @@ class Insistence:
     again, and the other way round.
     """
 
-    def __init__(self, work: Work[Any], error: Callable[[], BaseException]) -> None:
+    def __init__(self, work: Work[Any]) -> None:
         self._work = work
-        self._error = error
-        self._before = sys.gettrace(), sys.getprofile()
+        self._before: tuple[Any, Any] = None, None
         self._traced: dict[FrameType, Any] = {}  # and what traced them before
         self._caught: dict[FrameType, int] = {}  # which went on, and lines that were spared since
         self._latest: BaseException | None = None
@@ -150,6 +164,8 @@ class Insistence:
 
     def begin(self, frame: FrameType | None) -> BaseException:
         """The code is interrupted in ``frame`` once more; to be raised there."""
+        if not self._times:
+            self._before = sys.gettrace(), sys.getprofile()
         self._times += 1
         while frame is not None:
             if _package_of(frame) != _PACKAGE:
@@ -174,7 +190,7 @@ class Insistence:
 
     def _next_error(self) -> BaseException:
         sys.setprofile(self._profile)
-        self._latest = error = self._error()
+        self._latest = error = KeyboardInterrupt()
         return error
 
     def _trace(self, frame: FrameType, event: str, _: Any) -> Any:
@@ -280,7 +296,6 @@ class MainThread:
         self.changed = threading.Condition()
         self._waited: list[Future[Any]] = []  # what somebody waits for here, the innermost last
         self._at_work: list[Work[Any]] = []  # what it runs now, the innermost last
-        self._signalled: Work[Any] | None = None  # which of them a signal under way is meant for
         self._released: set[Future[Any]] = set()
         self._settles: asyncio.AbstractEventLoop | None = None  # was interrupted; no calls for now
 
@@ -403,11 +418,9 @@ class MainThread:
             if work not in self._at_work:  # it is over, or just about to begin, which it does not
                 work.interrupted |= not work.done()
                 return
-            self._interrupt_later(work)
-            # One that nobody took is sent again: while os.system waits, C ignores them.
-            if self._signalled in (None, work):
-                self._signalled = work
-                interrupt_main()
+            work.is_asked = True
+            _signal()
+        self._interrupt_later(work)
 
     def _wake(self, _: Future[Any]) -> None:
         with self.changed:
@@ -416,7 +429,7 @@ class MainThread:
     def _drain(self) -> None:
         while (work := self._taken()) is not None:
             if work.set_running_or_notify_cancel():
-                self._run(work)
+                self.perform(work)
                 if work.by_person:
                     self._settle()
 
@@ -444,9 +457,10 @@ class MainThread:
         self._settles = loop
         _in_turns(loop, TURNS, runtime.post, _post, loop, settled)
 
-    def _run(self, work: Work[Any]) -> None:
-        """Let Ctrl-C, or the kernel's interrupt, end what runs here and whoever waits for it.
+    def perform(self, work: Work[Any]) -> None:
+        """Run that here, in the caller's thread; on the main one it can be interrupted.
 
+        By Ctrl-C or the kernel's interrupt, which ends what runs here and whoever waits for it.
         While a cell awaits, the kernel's own handler only asks the loop to cancel the cell; but
         the loop is not turning while this work blocks it, for ever perhaps. So the work is
         interrupted first, whatever it makes of that, and the handler hears of it afterwards: what
@@ -455,49 +469,37 @@ class MainThread:
         if threading.current_thread() is not threading.main_thread():
             work.end(*work.outcome())
             return
-        for_outer = False
-        insistence = Insistence(work, KeyboardInterrupt)
 
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            nonlocal for_outer
-            meant, self._signalled = self._signalled, None
-            if meant is None:
-                meant, work.by_person = work, True
-            elif meant not in self._at_work:
-                return  # it has ended meanwhile
-            for_outer = for_outer or meant is not work
-            again, meant.interrupted = meant.interrupted, True
-            if not work.runs:
-                work.missed = True
-                return
-            if again:
-                raise insistence.begin(frame)
-            if work.by_person:
-                self._interrupt_later(work)
-            raise KeyboardInterrupt
+        def interrupted(number: int, frame: FrameType | None) -> None:
+            work.by_person = True
+            self._interrupt_later(work)
+            work.interrupt(frame)
 
-        outer = signal.signal(signal.SIGINT, interrupt)
+        before = signal.signal(_ASKED, self._asked)
+        outer = signal.signal(signal.SIGINT, interrupted)
         with self.changed:
             self._at_work.append(work)
         given, error = work.outcome()  # nothing is raised here from now on
-        insistence.end()
+        work.insistence.end()
         work.end(given, error)
         with self.changed:
             self._at_work.remove(work)
-        until = time.monotonic() + _DELIVERY
-        while self._signalled is work and time.monotonic() < until:
-            time.sleep(0)  # the signal is under way, and must not find another handler
-        if self._signalled is work:  # it was lost
-            self._signalled = None
         signal.signal(signal.SIGINT, outer or signal.default_int_handler)
         if work.by_person and callable(outer):
             outer(signal.SIGINT, None)
-        if for_outer:
-            raise KeyboardInterrupt  # what waits for this is to end, whatever this made of it
+        self._asked(_ASKED, None)  # what waits for this is to end, whatever this made of it
+        signal.signal(_ASKED, before or signal.SIG_DFL)
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        """Interrupt what runs here, if that was meant or something around it."""
+        if any(work.is_asked for work in self._at_work):  # else what was meant has ended
+            innermost = self._at_work[-1]
+            innermost.is_asked = False
+            innermost.interrupt(frame)
 
     def _interrupt_later(self, work: Work[Any]) -> None:
         def wait() -> None:
-            time.sleep(AGAIN)
+            time.sleep(_AGAIN)
             work.is_reminded = False
             self.interrupt(work)
 
@@ -512,13 +514,9 @@ class MainThread:
         return here and any(work.interrupted for work in self._at_work)
 
     def innermost(self) -> Work[Any]:
-        """What runs here; where nothing does, some that stands for code which always may be."""
+        """What runs here; where nothing does, some that stands for it."""
         here = threading.current_thread() is threading.main_thread()
-        return self._at_work[-1] if here and self._at_work else _Other(lambda: None)
-
-
-class _Other(Work[None]):
-    runs = property(lambda self: True, lambda self, runs: None)
+        return self._at_work[-1] if here and self._at_work else Work(lambda: None)
 
 
 main_thread = MainThread()

@@ -11,12 +11,12 @@ import pytest
 import sagents_nb as sa
 from sagents_nb.events import MessageUpdate, ToolExecutionEnd
 from sagents_nb.loop import tool_calls as calls
-from sagents_nb.runtime.main_thread import interrupt_main
 from tests.grammar import ungrammatical
 from tests.talking import (
     PATIENCE,
     agent_of,
     call,
+    ctrl_c,
     of,
     results,
     roles,
@@ -367,7 +367,7 @@ def send_interrupted(session: sa.Session, patch: pytest.MonkeyPatch, when: str) 
 
     def sent(*args: Any) -> Any:
         run = send(*args)
-        interrupt_main()
+        ctrl_c()
         assert interrupted.wait(PATIENCE)
         return run
 

@@ -8,7 +8,9 @@ import linecache
 import signal
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -19,7 +21,9 @@ from sagents_nb.notebook.capture import MOST_IMAGES, Capture
 from sagents_nb.notebook.execution import NOT_BEGUN, STOPPED, TimeIsUp, run_code, within
 from sagents_nb.redaction import KEY
 from sagents_nb.runtime.main_thread import main_thread
-from tests.talking import PATIENCE, until
+from tests.talking import PATIENCE, agent_of, call, results, session_of, until
+
+T = TypeVar("T")
 
 LIMIT = 0.05  # seconds of what is to be stopped
 
@@ -215,7 +219,7 @@ def test_an_interrupt_between_any_two_lines_leaves_no_watch_behind() -> None:
         lines = itertools.count()
 
         def trace(frame: Any, event: str, _: Any) -> Any:
-            if frame.f_code.co_name not in ("within", "limited"):
+            if frame.f_code.co_name not in ("within", "limited", "perform", "interrupted"):
                 return None
             source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
             sets = source.strip() == "work.runs = False"  # before which no signal is looked for
@@ -367,10 +371,71 @@ def test_an_interrupt_stops_the_code_and_says_so(shell: InteractiveShell) -> Non
         "print('so far')\nimport signal, time\nsignal.raise_signal(signal.SIGINT)\ntime.sleep(3600)"
     )
     for timeout in (PATIENCE, float("inf")):
-        output = run_code(code, shell, timeout=timeout)
+        output = interrupted(partial(run_code, code, shell, timeout=timeout))
         assert output.metadata["not_run"] == "cancelled"
         assert output.is_error
         assert output.content == f"so far\n{STOPPED}"
+
+
+def interrupted(function: Callable[[], T]) -> T:
+    """What it gives as a tool's call on the main thread, whose caller is interrupted."""
+    work = main_thread.submit_call(function)
+    with pytest.raises(KeyboardInterrupt):
+        main_thread.wait(work)
+    return work.result()
+
+
+def test_a_persons_interrupt_is_heard_that_comes_together_with_the_end_of_the_time(
+    shell: InteractiveShell,
+) -> None:
+    """While C computes, say."""
+    code = (
+        "import signal\n"
+        "both = {signal.SIGINT, signal.SIGURG}\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, both)\n"
+        "while signal.SIGURG not in signal.sigpending(): pass\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, both)"
+    )
+    output = interrupted(partial(run_code, code, shell, timeout=LIMIT))
+    assert output.content == STOPPED
+    assert output.metadata["not_run"] == "cancelled"
+
+
+def test_code_that_is_out_of_time_takes_the_run_along_that_it_waits_for_and_no_other() -> None:
+    @sa.tool(run_on="main")
+    def compute() -> None:
+        while True:
+            pass
+
+    inner = session_of(call("compute"), "never", tools=[compute])
+
+    @sa.tool(run_on="main")
+    def ask_inner() -> str:
+        try:
+            within(LIMIT, inner.send("go").result)
+        except TimeIsUp:
+            return "out of time"
+        return "in time"
+
+    outer = session_of(call("ask_inner"), "done", tools=[ask_inner])
+    assert outer.send("go").result().text == "done"
+    assert results(outer.state) == ["out of time"]
+    until(lambda: inner.status == "cancelled")
+    assert agent_of("Hello.").run("Are you there?").text == "Hello."
+
+
+def test_what_comes_after_the_limited_part_is_interrupted_as_before() -> None:
+    gone_on: list[bool] = []
+
+    def tool() -> None:
+        within(PATIENCE, lambda: None)
+        signal.raise_signal(signal.SIGINT)
+        gone_on.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        main_thread.wait(main_thread.submit(tool))
+    assert not gone_on
 
 
 def test_an_interrupt_before_the_first_line_says_that_nothing_ran(

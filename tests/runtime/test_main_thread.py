@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 import sagents_nb as sa
-from sagents_nb.runtime.main_thread import MainThread, Work, interrupt_main, main_thread
-from tests.talking import PATIENCE, agent_of, call, results, run, session_of, until
+from sagents_nb.runtime.main_thread import MainThread, Work, main_thread
+from tests.talking import PATIENCE, agent_of, call, ctrl_c, results, run, session_of, until
 
 
 @sa.tool(run_on="main")
@@ -293,11 +293,11 @@ def hide_name(ctx: sa.ToolContext) -> None:
     exec("while True:\n    try:\n        while True: pass\n    except: pass", {"__name__": 3})
 
 
-def test_an_interrupt_that_is_lost_is_sent_again_and_later_ones_are_heard() -> None:
+def test_who_stops_a_run_that_runs_a_command_ends_what_it_does_after_that() -> None:
     @sa.tool(run_on="main")
     def command(ctx: sa.ToolContext) -> None:
         ctx.progress("begun")
-        os.system("sleep 1.2")  # C ignores interrupts meanwhile
+        os.system("sleep 1.2")  # C ignores SIGINT meanwhile
         while True:
             pass
 
@@ -325,7 +325,7 @@ def patient_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 WAYS = {
     "session.cancel": (sa.Session.cancel, False),
     "session.stop": (sa.Session.stop, True),
-    "Ctrl-C": (lambda session: interrupt_main(), True),
+    "Ctrl-C": (lambda session: ctrl_c(), True),
 }
 
 
