@@ -189,7 +189,7 @@ class Execution(RunHandle):
         def stop() -> None:
             if self._task is not None:
                 self._task.cancel()
-            self.cancel_inner()
+            self.scope.cancel()
 
         runtime.post(stop)
 

@@ -26,6 +26,43 @@ _lock = threading.Lock()
 ENDING = 0.5
 
 
+class CancelScope:
+    """Code that may wait for runs: that of one call of a tool, or of all tools and hooks of a run.
+
+    ``waited_for`` are the runs that it waits for now. Once it is cancelled they are, too, unless
+    others wait for them; and one call's code, which may go on, begins no run.
+    """
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        self.waited_for: tuple[RunHandle, ...] = ()
+
+    def enter(self) -> None:
+        """What is called from here on, in this context and in copies of it, is of this call."""
+        _call.set(self)
+
+    def cancel(self) -> None:
+        """Cancel the runs that nobody else waits for; from any thread."""
+        with _lock:
+            self.is_cancelled = True
+            alone = [run for run in self.waited_for if self._is_alone_with(run)]
+        for run in alone:
+            run.cancel()
+
+    def add(self, run: RunHandle) -> bool:
+        """It waits for ``run``; whether that is to be cancelled at once. With the lock held."""
+        self.waited_for = (*self.waited_for, run)
+        return self.is_cancelled and self._is_alone_with(run)
+
+    def remove(self, run: RunHandle) -> None:
+        """It does not wait for ``run`` any more; with the lock held."""
+        place = self.waited_for.index(run)
+        self.waited_for = self.waited_for[:place] + self.waited_for[place + 1 :]
+
+    def _is_alone_with(self, run: RunHandle) -> bool:
+        return run.waiting <= self.waited_for.count(run)
+
+
 class RunHandle:
     """A future result: wait for it in any thread, await it on any loop.
 
@@ -33,20 +70,19 @@ class RunHandle:
     cancelled. Waiting for a run inside one of its own tools or hooks, also by way of other runs,
     raises :class:`~sagents_nb.errors.Busy`.
 
-    ``owner_id`` names the session it is of, "" without one. ``waited_for`` are the runs that its
-    tools and hooks wait for now.
+    ``owner_id`` names the session it is of, "" without one. ``scope`` is the code of its tools and
+    hooks, ``waiting`` how many wait for it now.
     """
 
     owner_id = ""
 
     def __init__(self) -> None:
         self.future: Future[RunResult] = Future()
-        self.waited_for: tuple[RunHandle, ...] = ()
-        self._waiting = 0
+        self.scope = CancelScope()
+        self.waiting = 0
         self._waiters: list[RunHandle] = []  # in whose tools and hooks somebody waits for it
         self._is_cancelled = False  # since those who waited for it were interrupted
         self._interrupts = 0  # by a person, of it or of one of its tools on the main thread
-        self._takes_along = False  # was cancelled, with what its tools wait for
         self._readers: set[Future[None]] = set()  # what those wait for who read its events
 
     def ahead(self) -> Sequence[RunHandle]:
@@ -172,14 +208,6 @@ class RunHandle:
 
         return check
 
-    def cancel_inner(self) -> None:
-        """It is being cancelled: so are the runs that nobody waits for but its tools and hooks."""
-        with _lock:
-            self._takes_along = True
-            alone = _alone(self.waited_for)
-        for run in alone:
-            run.cancel()
-
     @contextmanager
     def _ending(self) -> Iterator[None]:
         """Whoever is interrupted has the run's end, if that comes soon."""
@@ -193,18 +221,15 @@ class RunHandle:
     @contextmanager
     def waited(self) -> Iterator[None]:
         """Count one who waits; the last of them who is interrupted takes the run along."""
-        inside, scope = executing.get(), _scope.get()
+        inside, call = executing.get(), _call.get()
+        around = None if inside is None else inside.scope
+        scopes = [scope for scope in (around, call) if scope is not None]
         with _lock:  # of two who would wait for each other the second one sees the first
             self.refuse_inside("Waiting for this run", "leave that to whoever started it")
-            self._waiting += 1
-            too_late = False
+            self.waiting += 1
+            too_late = any([scope.add(self) for scope in scopes])
             if inside is not None:
-                inside.waited_for = (*inside.waited_for, self)
                 self._waiters.append(inside)
-                too_late = inside._takes_along and self in _alone(inside.waited_for)
-            if scope is not None:
-                scope.waited_for = (*scope.waited_for, self)
-                too_late |= scope.is_cancelled and self in _alone(scope.waited_for)
         last = False
         try:
             if too_late:
@@ -215,13 +240,12 @@ class RunHandle:
             raise
         finally:
             with _lock:
-                self._waiting -= 1
-                last = last and not self._waiting
+                self.waiting -= 1
+                last = last and not self.waiting
+                for scope in scopes:
+                    scope.remove(self)
                 if inside is not None:
-                    inside.waited_for = _without(inside.waited_for, self)
                     self._waiters.remove(inside)
-                if scope is not None:
-                    scope.waited_for = _without(scope.waited_for, self)
             if last:
                 self._is_cancelled = True
                 self.cancel()
@@ -242,40 +266,7 @@ class RunHandle:
                 raise Busy(f"{what} inside one of its own tools or hooks cannot end; {instead}.")
             if handle not in seen and not handle.future.done():
                 seen.add(handle)
-                todo += (*handle.ahead(), *handle.waited_for)
-
-
-def _alone(runs: tuple[RunHandle, ...]) -> list[RunHandle]:
-    """Those of them that nobody else waits for; with the lock held."""
-    return [run for run in runs if run._waiting <= runs.count(run)]
-
-
-def _without(runs: tuple[RunHandle, ...], run: RunHandle) -> tuple[RunHandle, ...]:
-    place = runs.index(run)
-    return runs[:place] + runs[place + 1 :]
-
-
-class CancelScope:
-    """The code of one call of a tool, which may go on: once cancelled, it begins no run.
-
-    ``waited_for`` are the runs that it waits for now.
-    """
-
-    def __init__(self) -> None:
-        self.is_cancelled = False
-        self.waited_for: tuple[RunHandle, ...] = ()
-
-    def enter(self) -> None:
-        """What is called from here on, in this context and in copies of it, is in it."""
-        _scope.set(self)
-
-    def cancel(self) -> None:
-        """Cancel the runs that nobody else waits for; from any thread."""
-        with _lock:
-            self.is_cancelled = True
-            alone = _alone(self.waited_for)
-        for run in alone:
-            run.cancel()
+                todo += (*handle.ahead(), *handle.scope.waited_for)
 
 
 def refuse_stopped() -> None:
@@ -287,14 +278,14 @@ def refuse_stopped() -> None:
     """
     if main_thread.is_interrupted():
         raise KeyboardInterrupt(_STOPPED)
-    scope = _scope.get()
-    if scope is not None and scope.is_cancelled and not runtime.here():
+    call = _call.get()
+    if call is not None and call.is_cancelled and not runtime.here():
         raise asyncio.CancelledError(_STOPPED)
 
 
 _STOPPED = "This call was stopped, so it begins no run any more."
 
-_scope: ContextVar[CancelScope | None] = ContextVar("sagents_scope", default=None)
+_call: ContextVar[CancelScope | None] = ContextVar("sagents_call", default=None)
 
 executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None)
 """The run in whose tool or hook the caller is; it may have ended since."""
@@ -303,7 +294,7 @@ executing: ContextVar[RunHandle | None] = ContextVar("sagents_run", default=None
 def enter(run: RunHandle) -> None:
     """What is called from here on, in this context, is of ``run``."""
     executing.set(run)
-    _scope.set(None)
+    _call.set(None)
 
 
 in_tool: ContextVar[RunHandle | None] = ContextVar("sagents_tool", default=None)

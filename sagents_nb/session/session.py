@@ -1528,14 +1528,13 @@ class Session:
         def keep(*args: Any) -> R:
             active = self.current_run
             run = begin(*args)
-            if run is not active:  # to which a message was given
+            if run is not None and run is not active:  # to which a message was given
                 begun.append(run)
             return run
 
         def cancel() -> None:
             for run in begun:
-                if run is not None:
-                    run.cancel()
+                run.cancel()
 
         try:
             return self._act(keep, *args)
