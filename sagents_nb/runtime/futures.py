@@ -45,22 +45,22 @@ class CancelScope:
         """Cancel the runs that nobody else waits for; from any thread."""
         with _lock:
             self.is_cancelled = True
-            alone = [run for run in self.waited_for if self._is_alone_with(run)]
+            alone = [run for run in self.waited_for if self.takes_along(run)]
         for run in alone:
             run.cancel()
 
-    def add(self, run: RunHandle) -> bool:
-        """It waits for ``run``; whether that is to be cancelled at once. With the lock held."""
+    def add(self, run: RunHandle) -> None:
+        """It waits for ``run``; with the lock held."""
         self.waited_for = (*self.waited_for, run)
-        return self.is_cancelled and self._is_alone_with(run)
 
     def remove(self, run: RunHandle) -> None:
         """It does not wait for ``run`` any more; with the lock held."""
         place = self.waited_for.index(run)
         self.waited_for = self.waited_for[:place] + self.waited_for[place + 1 :]
 
-    def _is_alone_with(self, run: RunHandle) -> bool:
-        return run.waiting <= self.waited_for.count(run)
+    def takes_along(self, run: RunHandle) -> bool:
+        """Whether ``run``, which it waits for, is cancelled with it; with the lock held."""
+        return self.is_cancelled and run.waiting <= self.waited_for.count(run)
 
 
 class RunHandle:
@@ -227,7 +227,9 @@ class RunHandle:
         with _lock:  # of two who would wait for each other the second one sees the first
             self.refuse_inside("Waiting for this run", "leave that to whoever started it")
             self.waiting += 1
-            too_late = any([scope.add(self) for scope in scopes])
+            for scope in scopes:
+                scope.add(self)
+            too_late = any(scope.takes_along(self) for scope in scopes)
             if inside is not None:
                 self._waiters.append(inside)
         last = False

@@ -1522,7 +1522,7 @@ class Session:
     def _begun(self, begin: Callable[..., R], *args: Any) -> R:
         """The run that the actor begins, or puts in line."""
         refuse_stopped()
-        begun: list[R] = []
+        begun: list[Run] = []
 
         @functools.wraps(begin)
         def keep(*args: Any) -> R:
