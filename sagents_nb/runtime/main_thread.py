@@ -336,10 +336,12 @@ class MainThread:
         with self.changed:
             self._at_work.remove(work)
         signal.signal(signal.SIGINT, outer or signal.default_int_handler)
-        if work.by_person and callable(outer):
-            outer(signal.SIGINT, None)
-        self._asked(_ASKED, None)  # what waits for this is to end, whatever this made of it
-        signal.signal(_ASKED, before or signal.SIG_DFL)
+        try:
+            if work.by_person and callable(outer):
+                outer(signal.SIGINT, None)
+            self._asked(_ASKED, None)  # what waits for this is to end, whatever this made of it
+        finally:
+            signal.signal(_ASKED, before or signal.SIG_DFL)
 
     def _asked(self, number: int, frame: FrameType | None) -> None:
         """Interrupt what runs here, if that was meant or something around it."""
