@@ -28,7 +28,7 @@ WITHOUT_EXAMPLE = {
     "%load_ext and %unload_ext call them": "load_ipython_extension unload_ipython_extension",
     "a session makes its runs with it": "Agent.loop",
     "a session, a magic or a panel calls them": """
-        Run.ahead Run.awaited Run.awaited_in_cell Run.begin Run.cancel_inner
+        Run.ahead Run.awaited Run.awaited_in_cell Run.begin
         Run.interrupt_all Run.interrupt_check Run.never_began Run.read Run.received
         Run.refuse_inside Run.refused Run.resolve Run.stand Run.wait_in_line Run.waited
         RunResult.take_answer

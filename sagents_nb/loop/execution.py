@@ -189,7 +189,7 @@ class Execution(RunHandle):
         def stop() -> None:
             if self._task is not None:
                 self._task.cancel()
-            self.scope.cancel()
+            self.inside.cancel()
 
         runtime.post(stop)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import contextvars
 import inspect
 import itertools
 import linecache
@@ -21,6 +22,7 @@ from IPython.core.autocall import ExitAutocall
 
 from ..messages import NOT_RUN, SHOWN_IN_CELL
 from ..redaction import secrets_of_names
+from ..runtime.futures import CancelScope
 from ..runtime.main_thread import Work, main_thread
 from ..tools import ToolOutput
 from ..transcript import folded
@@ -55,12 +57,19 @@ def within(seconds: float, function: Callable[[], T]) -> T:
     It is interrupted as by Ctrl-C, so what never comes back to Python is not. Only the main
     thread can be: on another one there is no limit.
     """
-    outer, work, is_late = main_thread.innermost(), Work(function), False
+    outer, scope, is_late = main_thread.innermost(), CancelScope(), False
+
+    def entered() -> T:
+        scope.enter()
+        return function()
 
     def interrupt() -> None:
         nonlocal is_late
         is_late = True
         main_thread.interrupt(work)
+        scope.cancel()  # and so what works for it there
+
+    work = Work(partial(contextvars.copy_context().run, entered), part_of=outer)
 
     limit = threading.Timer(min(seconds, threading.TIMEOUT_MAX), interrupt)
     limit.name, limit.daemon = "sagents-time-limit", True
@@ -178,7 +187,12 @@ class _Run:
             shell.builtin_trap,
             _staying(names),
             _without_commands(shell),
-            replaced(shell, showtraceback=self._error, showsyntaxerror=self._error),
+            replaced(
+                shell,
+                run_cell=partial(_run_cell, shell.run_cell),
+                showtraceback=self._error,
+                showsyntaxerror=self._error,
+            ),
         ):
             try:
                 work.resume()
@@ -211,8 +225,21 @@ class _Run:
     def _error(self, *args: Any, **kwargs: Any) -> None:
         """What a magic shows of an error, instead of raising it, is one of the code."""
         error = sys.exc_info()[1]
+        if isinstance(error, KeyboardInterrupt) and main_thread.is_interrupted():
+            raise error  # it ends what is around the magic, too
         if error is not None:
             self.fail(short_traceback(error, self.shell))
+
+
+def _run_cell(run_cell: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run a cell within the code, as ``%%capture`` does: an interrupt ends what is around it, too.
+
+    IPython takes it for the cell's own.
+    """
+    result = run_cell(*args, **kwargs)
+    if isinstance(result.error_in_exec, KeyboardInterrupt) and main_thread.is_interrupted():
+        raise result.error_in_exec
+    return result
 
 
 @contextlib.contextmanager

@@ -30,16 +30,25 @@ class CancelScope:
     """Code that may wait for runs: that of one call of a tool, or of all tools and hooks of a run.
 
     ``waited_for`` are the runs that it waits for now. Once it is cancelled they are, too, unless
-    others wait for them; and one call's code, which may go on, begins no run.
+    others wait for them; and code that was entered, which may go on, begins no run.
     """
 
     def __init__(self) -> None:
         self.is_cancelled = False
         self.waited_for: tuple[RunHandle, ...] = ()
+        self._around: CancelScope | None = None
 
     def enter(self) -> None:
-        """What is called from here on, in this context and in copies of it, is of this call."""
+        """What is called from here on, in this context and in copies of it, is of this code."""
+        self._around = _call.get()
         _call.set(self)
+
+    def chain(self) -> Iterator[CancelScope]:
+        """It, and those around it."""
+        scope: CancelScope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope._around
 
     def cancel(self) -> None:
         """Cancel the runs that nobody else waits for; from any thread."""
@@ -70,7 +79,7 @@ class RunHandle:
     cancelled. Waiting for a run inside one of its own tools or hooks, also by way of other runs,
     raises :class:`~sagents_nb.errors.Busy`.
 
-    ``owner_id`` names the session it is of, "" without one. ``scope`` is the code of its tools and
+    ``owner_id`` names the session it is of, "" without one. ``inside`` is the code of its tools and
     hooks, ``waiting`` how many wait for it now.
     """
 
@@ -78,7 +87,7 @@ class RunHandle:
 
     def __init__(self) -> None:
         self.future: Future[RunResult] = Future()
-        self.scope = CancelScope()
+        self.inside = CancelScope()
         self.waiting = 0
         self._waiters: list[RunHandle] = []  # in whose tools and hooks somebody waits for it
         self._is_cancelled = False  # since those who waited for it were interrupted
@@ -221,17 +230,18 @@ class RunHandle:
     @contextmanager
     def waited(self) -> Iterator[None]:
         """Count one who waits; the last of them who is interrupted takes the run along."""
-        inside, call = executing.get(), _call.get()
-        around = None if inside is None else inside.scope
-        scopes = [scope for scope in (around, call) if scope is not None]
+        around, call = executing.get(), _call.get()
+        scopes = [] if call is None else list(call.chain())
+        if around is not None:
+            scopes.append(around.inside)
         with _lock:  # of two who would wait for each other the second one sees the first
             self.refuse_inside("Waiting for this run", "leave that to whoever started it")
             self.waiting += 1
             for scope in scopes:
                 scope.add(self)
             too_late = any(scope.takes_along(self) for scope in scopes)
-            if inside is not None:
-                self._waiters.append(inside)
+            if around is not None:
+                self._waiters.append(around)
         last = False
         try:
             if too_late:
@@ -246,8 +256,8 @@ class RunHandle:
                 last = last and not self.waiting
                 for scope in scopes:
                     scope.remove(self)
-                if inside is not None:
-                    self._waiters.remove(inside)
+                if around is not None:
+                    self._waiters.remove(around)
             if last:
                 self._is_cancelled = True
                 self.cancel()
@@ -268,7 +278,7 @@ class RunHandle:
                 raise Busy(f"{what} inside one of its own tools or hooks cannot end; {instead}.")
             if handle not in seen and not handle.future.done():
                 seen.add(handle)
-                todo += (*handle.ahead(), *handle.scope.waited_for)
+                todo += (*handle.ahead(), *handle.inside.waited_for)
 
 
 def refuse_stopped() -> None:
@@ -281,7 +291,8 @@ def refuse_stopped() -> None:
     if main_thread.is_interrupted():
         raise KeyboardInterrupt(_STOPPED)
     call = _call.get()
-    if call is not None and call.is_cancelled and not runtime.here():
+    cancelled = call is not None and any(scope.is_cancelled for scope in call.chain())
+    if cancelled and not runtime.here():
         raise asyncio.CancelledError(_STOPPED)
 
 

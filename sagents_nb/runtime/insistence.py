@@ -9,8 +9,8 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-_PACKAGE = __name__.partition(".")[0]
-_NOT_OWN = {_PACKAGE, *sys.stdlib_module_names}
+PACKAGE = __name__.partition(".")[0]
+_NOT_OWN = {PACKAGE, *sys.stdlib_module_names}
 _HANDLER = opcode.opmap["PUSH_EXC_INFO"]
 # So many times in all code that was interrupted may tidy up.
 _PATIENCE = 3
@@ -39,13 +39,15 @@ class Insistence:
         self._latest: BaseException | None = None
         self._times = 0
 
+    def prepare(self) -> None:
+        """The code is about to run, on this thread."""
+        self._before = sys.gettrace(), sys.getprofile()
+
     def begin(self, frame: FrameType | None) -> BaseException:
         """The code is interrupted in ``frame`` once more; to be raised there."""
-        if not self._times:
-            self._before = sys.gettrace(), sys.getprofile()
         self._times += 1
         while frame is not None:
-            if _package_of(frame) != _PACKAGE:
+            if package_of(frame) != PACKAGE:
                 self._traced.setdefault(frame, frame.f_trace)
                 frame.f_trace = self._trace
             frame = frame.f_back
@@ -98,8 +100,8 @@ class Insistence:
             caller.f_trace = self._trace
         sys.settrace(_not_traced)
         # What Python's own library calls, and what ends an object, is not the code's own.
-        own = _package_of(frame) not in _NOT_OWN and frame.f_code.co_name != "__del__"
-        if event == "call" and own and _package_of(caller) != _PACKAGE and self._goes_on(caller):
+        own = package_of(frame) not in _NOT_OWN and frame.f_code.co_name != "__del__"
+        if event == "call" and own and package_of(caller) != PACKAGE and self._goes_on(caller):
             raise self._next_error()
 
     def _goes_on(self, frame: FrameType) -> bool:
@@ -114,7 +116,7 @@ class Insistence:
                 return False
             handled, seen = handled.__context__, seen + 1
         at: FrameType | None = frame  # or who called it does
-        while at is not None and _package_of(at) != _PACKAGE:
+        while at is not None and package_of(at) != PACKAGE:
             if at.f_lineno in _shape_of(at.f_code).tidying:
                 return False
             at = at.f_back
@@ -125,7 +127,8 @@ def _not_traced(frame: FrameType, event: str, argument: Any) -> None:
     """What is called from now on is not; its callers are, where they have functions for it."""
 
 
-def _package_of(frame: FrameType) -> str:
+def package_of(frame: FrameType) -> str:
+    """The first word of the name of the module that the code of that frame is of."""
     name = frame.f_globals.get("__name__")
     return name.partition(".")[0] if isinstance(name, str) else ""
 

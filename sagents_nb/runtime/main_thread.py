@@ -9,8 +9,10 @@ from __future__ import annotations
 import _thread
 import asyncio
 import contextvars
+import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -18,17 +20,21 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
 
 from .caller import running_loop
-from .insistence import Insistence
+from .insistence import PACKAGE, Insistence, package_of
 from .thread import runtime
 
 T = TypeVar("T")
 
 # Seconds after which code that went on in spite of its interrupt is interrupted again.
 _AGAIN = 0.3
+_SOON = 0.01  # the same for code that was in this package just then
+# What is not interrupted here: it may hold a lock, or have begun what nobody knows of yet.
+_GUARDED = {"agent", "loop", "models", "registry", "runtime", "session", "store"}
 # What interrupts work here, so that SIGINT is a person's alone: two of one kind that come while C
 # computes are one. Go's runtime says why SIGURG (src/runtime/signal_unix.go, sigPreempt): libraries
 # do not use it, debuggers pass it on, and where nobody handles it, it does nothing.
@@ -67,8 +73,16 @@ def _post(loop: asyncio.AbstractEventLoop, function: Callable[[], object]) -> No
 class Work(Future[T]):
     """A function for the main thread, and what comes of it."""
 
-    def __init__(self, function: Callable[[], T], is_call: bool = False) -> None:
+    def __init__(
+        self,
+        function: Callable[[], T],
+        *,
+        is_call: bool = False,
+        part_of: Work[Any] | None = None,
+    ) -> None:
         super().__init__()
+        self.part_of = part_of
+        """What it is interrupted with."""
         self.interrupted = False
         """Whether it was interrupted, so that it gives what it has done until then."""
         self.by_person = False
@@ -80,13 +94,16 @@ class Work(Future[T]):
         """
         self.missed = False
         """Whether it was interrupted meanwhile."""
+        self.is_deferred = False
+        """Whether it is interrupted once it is out of this package, or waits in it."""
         self.is_call = is_call
         """Whether it is a tool's call, which may take long and can wait for a moment."""
         self.is_asked = False
         """Whether a signal is under way that is meant for it."""
         self.is_reminded = False
         """Whether it will be interrupted again if it goes on."""
-        self.insistence = Insistence(lambda: self.runs)
+        self._insistence = Insistence(lambda: self.runs)
+        self._is_told = False
         self._function = function
 
     def outcome(self) -> tuple[T | None, BaseException | None]:
@@ -100,12 +117,15 @@ class Work(Future[T]):
             given.append(self._function())
             self.runs = False
 
+        self._insistence.prepare()
         try:
             run()
         except BaseException as error:
             self.runs = False
             if not given:  # else it was interrupted just as it was over
                 return None, error
+        finally:
+            self._insistence.end()
         return given[0], None
 
     def resume(self) -> None:
@@ -116,14 +136,24 @@ class Work(Future[T]):
             raise KeyboardInterrupt
 
     def interrupt(self, frame: FrameType | None) -> None:
-        """End its code, which is in ``frame``, by what this raises; in a signal's handler only."""
-        again, self.interrupted = self.interrupted, True
+        """End its code, which is in ``frame``, by what this raises; in a signal's handler only.
+
+        Code of this package goes on: a lock that is taken as it is interrupted is never let go.
+        """
+        self.interrupted = True
         if not self.runs:
             self.missed = True
-        elif again:
-            raise self.insistence.begin(frame)
+        elif _is_guarded(frame):
+            self.is_deferred = True
+        elif self._is_told:
+            raise self._insistence.begin(frame)
         else:
-            raise KeyboardInterrupt
+            self.tell()
+
+    def tell(self) -> None:
+        """Raise KeyboardInterrupt in its code, which is where it may be ended."""
+        self.is_deferred, self._is_told = False, True
+        raise KeyboardInterrupt
 
     def end(self, given: T | None, error: BaseException | None) -> None:
         """Have those who wait for it go on with that."""
@@ -131,6 +161,14 @@ class Work(Future[T]):
             self.set_result(given)  # type: ignore[arg-type]
         else:
             self.set_exception(error)
+
+
+def _is_guarded(frame: FrameType | None) -> bool:
+    while frame is not None and package_of(frame) in sys.stdlib_module_names:
+        frame = frame.f_back
+    if frame is None or package_of(frame) != PACKAGE:
+        return False
+    return not _GUARDED.isdisjoint(frame.f_globals["__name__"].split(".")[1:2])
 
 
 class MainThread:
@@ -144,7 +182,8 @@ class MainThread:
 
     def _forget(self) -> None:
         self._queue: deque[Work[Any]] = deque()
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        self._wakes: SimpleQueue[None] = SimpleQueue()  # for who waits; a Condition's lock may stay
         self._waited: list[Future[Any]] = []  # what somebody waits for here, the innermost last
         self._at_work: list[Work[Any]] = []  # what it runs now, the innermost last
         self._released: set[Future[Any]] = set()
@@ -172,10 +211,10 @@ class MainThread:
         return self._submit(True, function, *args)
 
     def _submit(self, is_call: bool, function: Callable[..., T], *args: Any) -> Work[T]:
-        work = Work(partial(contextvars.copy_context().run, function, *args), is_call)
-        with self.changed:
+        work = Work(partial(contextvars.copy_context().run, function, *args), is_call=is_call)
+        with self.lock:
             self._queue.append(work)
-            self.changed.notify_all()
+            self._wake()
             self._call_for([work])
         return work
 
@@ -201,7 +240,7 @@ class MainThread:
         timer.start()
 
     def _give_up(self, works: list[Work[Any]]) -> None:
-        with self.changed:
+        with self.lock:
             left = [work for work in works if work in self._queue]
             if left and (self._waited or self._loop_turns):
                 self._call_for(left)
@@ -219,23 +258,29 @@ class MainThread:
 
     def wait(self, future: Future[T], timeout: float | None = None) -> T:
         """``future.result(timeout)``, taking work meanwhile if this is the main thread."""
-        if timeout is not None:  # any number, which a lock does not take
-            timeout = min(timeout, _LONGEST)
         if threading.current_thread() is not threading.main_thread():
-            return future.result(timeout)
-        end = None if timeout is None else time.monotonic() + timeout
-        future.add_done_callback(self._wake)
-        with self.changed:
-            self._waited.append(future)
+            # Any number, which a lock does not take.
+            return future.result(timeout if timeout is None else min(timeout, _LONGEST))
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        work, is_done = self.innermost(), False
+
+        def wake(_: object) -> None:
+            nonlocal is_done
+            is_done = True
+            self._wake()
+
         try:
-            while not (future.done() or future in self._released):
-                with self.changed:
-                    left = None if end is None else end - time.monotonic()
-                    if not self.changed.wait_for(
-                        lambda: self._queue or future.done() or future in self._released, left
-                    ):
-                        break
+            with self.lock:
+                self._waited.append(future)
+            future.add_done_callback(wake)
+            while not is_done and future not in self._released:
+                if work.is_deferred:
+                    work.tell()
                 self._drain()
+                if is_done or (left := end - time.monotonic()) <= 0:
+                    break
+                with suppress(Empty):
+                    self._wakes.get(timeout=min(left, _LONGEST))
             if future in self._released:
                 raise KeyboardInterrupt("The run was stopped.")
         finally:
@@ -243,8 +288,9 @@ class MainThread:
         return future.result(timeout=0)
 
     def _leave(self, future: Future[Any]) -> None:
-        with self.changed:
-            self._waited.remove(future)
+        with self.lock:
+            if future in self._waited:
+                self._waited.remove(future)
             self._released.discard(future)
             if self._queue:  # it came at the last moment
                 self._call_for(list(self._queue))
@@ -254,10 +300,15 @@ class MainThread:
 
         From any thread.
         """
-        with self.changed:
+        with self.lock:
             if future in self._waited:
                 self._released.add(future)
-                self.changed.notify_all()
+                self._wake()
+
+    def _wake(self) -> None:
+        """Have who waits look again; from any thread, also in a signal's handler."""
+        if self._wakes.empty():
+            self._wakes.put(None)
 
     def interrupt(self, work: Work[Any]) -> None:
         """End that by a KeyboardInterrupt, if it runs now; if it has not begun, it never does.
@@ -265,17 +316,13 @@ class MainThread:
         From any thread. Code in C sees it when it returns, but for what a signal wakes. Code that
         goes on is interrupted again, until it ends.
         """
-        with self.changed:
+        with self.lock:
             if work not in self._at_work:  # it is over, or just about to begin, which it does not
                 work.interrupted |= not work.done()
                 return
             work.is_asked = True
             _signal()
         self._interrupt_later(work)
-
-    def _wake(self, _: Future[Any]) -> None:
-        with self.changed:
-            self.changed.notify_all()
 
     def _drain(self) -> None:
         while (work := self._taken()) is not None:
@@ -286,7 +333,7 @@ class MainThread:
 
     def _taken(self) -> Work[Any] | None:
         """The next in the queue, which leaves it."""
-        with self.changed:
+        with self.lock:
             held = self._settles is not None and self._settles is self._loop and not self._waited
             for work in self._queue:
                 if not (held and work.is_call):
@@ -324,35 +371,49 @@ class MainThread:
         def interrupted(number: int, frame: FrameType | None) -> None:
             work.by_person = True
             self._interrupt_later(work)
-            work.interrupt(frame)
+            self._interrupt(work, frame)
 
         before = signal.signal(_ASKED, self._asked)
         outer = signal.signal(signal.SIGINT, interrupted)
-        with self.changed:
+        with self.lock:
             self._at_work.append(work)
         given, error = work.outcome()  # nothing is raised here from now on
-        work.insistence.end()
         work.end(given, error)
-        with self.changed:
+        with self.lock:
             self._at_work.remove(work)
         signal.signal(signal.SIGINT, outer or signal.default_int_handler)
         try:
             if work.by_person and callable(outer):
                 outer(signal.SIGINT, None)
-            self._asked(_ASKED, None)  # what waits for this is to end, whatever this made of it
+            self._asked(_ASKED, None)  # what waits for this
         finally:
             signal.signal(_ASKED, before or signal.SIG_DFL)
 
     def _asked(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt what runs here, if that was meant or something around it."""
-        if any(work.is_asked for work in self._at_work):  # else what was meant has ended
-            innermost = self._at_work[-1]
+        """Interrupt what runs here, if that was meant, or what it is part of.
+
+        What is around it else is interrupted when it has ended: who stops that ends what works for
+        it, and something of somebody else goes on.
+        """
+        innermost = asked = self._at_work[-1] if self._at_work else None
+        while asked is not None and not asked.is_asked:
+            asked = asked.part_of
+        if innermost is not None and asked is not None:  # else what was meant has ended
             innermost.is_asked = False
-            innermost.interrupt(frame)
+            self._interrupt(innermost, frame)
+
+    def _interrupt(self, work: Work[Any], frame: FrameType | None) -> None:
+        work.interrupt(frame)
+        if work.is_deferred:
+            self._wake()
 
     def _interrupt_later(self, work: Work[Any]) -> None:
         def wait() -> None:
-            time.sleep(_AGAIN)
+            end = time.monotonic() + _AGAIN
+            while time.monotonic() < end:
+                time.sleep(_SOON)
+                if any(other.is_deferred for other in self._at_work):
+                    break
             work.is_reminded = False
             self.interrupt(work)
 

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from ..errors import Busy
@@ -110,19 +111,24 @@ class Runtime:
         """Run a function on the loop and return what it returns or raises; from any thread."""
         if self.here():
             return function(*args)
-        future: Future[T] = Future()
+        # No Future: Ctrl-C may come while the caller takes the lock of one, which would then hold
+        # up this thread for ever.
+        outcomes: SimpleQueue[tuple[list[T], BaseException | None]] = SimpleQueue()
         loop = running_loop()
 
         def run() -> None:
             if loop is not None:
                 caller_loop.set(loop)
             try:
-                future.set_result(function(*args))
+                outcomes.put(([function(*args)], None))
             except BaseException as error:
-                future.set_exception(error)
+                outcomes.put(([], error))
 
         self.loop.call_soon_threadsafe(run)
-        return future.result()
+        given, error = outcomes.get()
+        if error is not None:
+            raise error
+        return given[0]
 
     def post(self, function: Callable[..., Any], *args: Any) -> None:
         """Run a function on the loop, soon, without waiting; from any thread."""

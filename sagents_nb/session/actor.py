@@ -702,7 +702,7 @@ class Actor:
             self.wind_down()
             self._stop_task()
             if self.current_run is not None:
-                self.current_run.scope.cancel()
+                self.current_run.inside.cancel()
         elif self.status in ("interrupted", "paused"):
             self._drop_interrupt("a person stopped the run")
             self.answers = None

@@ -1537,8 +1537,10 @@ class Session:
                 run.cancel()
 
         try:
-            return self._act(keep, *args)
-        except KeyboardInterrupt:  # nobody gets it
+            run = self._act(keep, *args)
+            refuse_stopped()
+            return run
+        except (KeyboardInterrupt, asyncio.CancelledError):  # nobody gets it
             runtime.post(cancel)
             raise
 

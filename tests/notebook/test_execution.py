@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -254,9 +255,15 @@ def test_an_interrupt_between_any_two_lines_leaves_no_watch_behind() -> None:
         "while True: print('spam')",
         "%time exec('while True: pass')",
         "class Slow:\n    def __repr__(self):\n        while True: pass\nSlow()",
+        "get_ipython().run_cell('while True: pass')\nprint('went on')",
+        "%run endless.py\nprint('went on')",
     ],
 )
-def test_code_that_takes_too_long_is_stopped(shell: InteractiveShell, code: str) -> None:
+def test_code_that_takes_too_long_is_stopped(
+    shell: InteractiveShell, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("endless.py").write_text("while True: pass\n")
     handler = signal.getsignal(signal.SIGINT)
     told = failure(shell, f"print('so far')\n{code}", timeout=LIMIT)
     assert told.startswith("so far\n")

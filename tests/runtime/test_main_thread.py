@@ -287,6 +287,16 @@ def call_back(ctx: sa.ToolContext) -> None:
 
 
 @sa.tool(run_on="main")
+def trace_itself(ctx: sa.ToolContext) -> None:
+    """The same in code that is traced by itself, as by a debugger."""
+    sys.settrace(lambda *_: None)
+    try:
+        ignore.function(ctx)
+    finally:
+        sys.settrace(None)
+
+
+@sa.tool(run_on="main")
 def hide_name(ctx: sa.ToolContext) -> None:
     """The same in code of no module."""
     ctx.progress("begun")
@@ -311,6 +321,88 @@ def test_who_stops_a_run_that_runs_a_command_ends_what_it_does_after_that() -> N
         thread = when_begun(session, session.cancel)
         assert session.send("go").result().status == "cancelled"
         thread.join(PATIENCE)
+
+
+def test_what_somebody_else_does_on_the_main_thread_meanwhile_goes_on() -> None:
+    goes_on, finish = threading.Event(), threading.Event()
+
+    @sa.tool
+    def hold() -> None:
+        goes_on.wait(PATIENCE)
+
+    inner = session_of(call("hold"), "never", tools=[hold])
+
+    @sa.tool(run_on="main")
+    def ask_inner(ctx: sa.ToolContext) -> None:
+        ctx.progress("begun")
+        inner.send("go").result()
+
+    @sa.tool(run_on="main")
+    def work(ctx: sa.ToolContext) -> str:
+        ctx.progress("begun")
+        while not finish.is_set():
+            pass
+        return "worked"
+
+    asking = session_of(call("ask_inner"), "never", tools=[ask_inner])
+    other = session_of(call("work"), "done", tools=[work])
+
+    def stop() -> None:
+        asking.cancel()
+        until(lambda: asking.status == inner.status == "cancelled")
+        finish.set()
+
+    stopping = when_begun(other, stop)
+    sent: list[sa.Run] = []
+    asked = when_begun(asking, lambda: sent.append(other.send("go")))
+    assert asking.send("go").result().status == "cancelled"
+    for thread in (stopping, asked):
+        thread.join(PATIENCE)
+    assert sent[0].result().text == "done"
+    assert results(other.state) == ["worked"]
+
+
+TRACE = """
+def trace(frame, event, _):
+    if comes(frame, event):
+        signal.raise_signal(signal.SIGINT)
+    return trace
+"""
+
+
+def test_an_interrupt_at_any_place_of_this_package_leaves_no_lock_and_no_run_behind() -> None:
+    inner = agent_of(*["Hello."] * 999)
+    inner.run("Hi.")  # from now on its way is the same each time
+
+    def interrupted_at(place: int) -> bool:
+        """Whether there is such a place."""
+        places = itertools.count()
+
+        def comes(frame: Any, event: str) -> bool:
+            of_generator = frame.f_code.co_flags & inspect.CO_GENERATOR  # which may be dropped
+            return event == "return" and not of_generator and next(places) == place
+
+        names: dict[str, Any] = {"__name__": "threading", "comes": comes, "signal": signal}
+        exec(TRACE, names)  # which is not taken for the tool's own code
+
+        @sa.tool(run_on="main")
+        def ask_inner() -> None:
+            sys.settrace(names["trace"])
+            try:
+                inner.run("Hi.")
+            finally:
+                sys.settrace(None)
+
+        session = session_of(call("ask_inner"), *["done"] * 2, tools=[ask_inner])
+        with contextlib.suppress(KeyboardInterrupt):
+            session.send("go").result(PATIENCE)
+        until(lambda: session.status != "running")
+        assert session.send("And now?").result(PATIENCE).text
+        return next(places) > place
+
+    before = sys.gettrace()
+    assert sum(1 for _ in itertools.takewhile(interrupted_at, range(999))) > 50
+    sys.settrace(before)
 
 
 @pytest.fixture
@@ -358,7 +450,7 @@ def compute_until_stopped(ctx: sa.ToolContext) -> None:
     "busy",
     [
         *(compute, sleep, ignore, tidy_up, catch_twice),
-        *(loop_in_a_loop, loop_in_one_function, call_back, hide_name),
+        *(loop_in_a_loop, loop_in_one_function, call_back, hide_name, trace_itself),
     ],
     ids=lambda tool: tool.name,
 )

@@ -130,7 +130,7 @@ def test_a_child_is_not_stuck_on_what_another_thread_held_when_it_was_forked() -
     holding, release = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with frozenlist.lock, mainthread.main_thread.changed, runtime.lock:
+        with frozenlist.lock, mainthread.main_thread.lock, runtime.lock:
             holding.set()
             release.wait(PATIENCE)
 
