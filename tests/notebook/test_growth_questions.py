@@ -89,6 +89,13 @@ def test_the_time_of_a_change_is_a_month_where_there_is_one_year() -> None:
     assert "from 2 in 2022-01 to 18 in 2022-07" in said
 
 
+def test_whether_something_grew_is_said_of_its_first_and_last_value() -> None:
+    days = pd.date_range("2024-01-01", periods=12, freq="6D")
+    frame = pd.DataFrame({"day": days, "nitrate": [3.0, *range(9, 0, -1), 0.5, 3.5]})
+    said = ask("Does nitrate increase over time in {v}?", frames={"v": frame}).text
+    assert said == "Yes: `nitrate` went from 3 to 3.5 (+16.7 %), its first and its last value."
+
+
 def test_a_fault_of_its_planning_ends_no_conversation(monkeypatch: Any) -> None:
     def fail(request: Any) -> None:
         raise IndexError("list index out of range")

@@ -31,6 +31,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
   const [draft, setDraft] = useState<Draft | null>(null);
+  const [reason, setReason] = useState("");
   const [cuts, setCuts] = useState(0);
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
@@ -156,7 +157,16 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         />
       )}
       {mode === "reject" && (
-        <RejectForm disabled={locked} onReject={(message) => decide({ type: "reject", digest, message })} onCancel={back} />
+        <RejectForm
+          disabled={locked}
+          reason={reason}
+          onReason={setReason}
+          onReject={() => decide({ type: "reject", digest, message: reason })}
+          onCancel={() => {
+            setReason("");
+            back();
+          }}
+        />
       )}
       {mode === "ask" && ALL.some(may) && (
         <div class="sagents-actions">
@@ -235,14 +245,29 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
 
 const WHY = "Why not? (optional, told to the agent)";
 
-type RejectProps = { disabled: boolean; onReject: (message: string) => void; onCancel: () => void };
+type RejectProps = {
+  disabled: boolean;
+  reason: string;
+  onReason: (reason: string) => void;
+  onReject: () => void;
+  onCancel: () => void;
+};
 
-function RejectForm({ disabled, onReject, onCancel }: RejectProps) {
+function RejectForm({ disabled, reason, onReason, onReject, onCancel }: RejectProps) {
   const form = useRef<HTMLDivElement>(null);
   useEffect(() => form.current!.querySelector("input")!.focus({ preventScroll: true }), []);
   return (
     <div ref={form}>
-      <LineForm id="reject-message" label={WHY} verb="Reject" kind="danger" disabled={disabled} onSend={onReject}>
+      <LineForm
+        id="reject-message"
+        label={WHY}
+        verb="Reject"
+        kind="danger"
+        disabled={disabled}
+        text={reason}
+        onText={onReason}
+        onSend={onReject}
+      >
         <Button kind="plain" disabled={disabled} onClick={onCancel}>
           Cancel
         </Button>

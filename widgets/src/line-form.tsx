@@ -1,6 +1,5 @@
 // A line of words, and the button that sends it; Enter does so too.
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { Button } from "./button";
 
 type Props = {
@@ -10,12 +9,13 @@ type Props = {
   verb: string;
   kind: "primary" | "danger";
   disabled: boolean;
-  onSend: (text: string) => void;
+  text: string;
+  onText: (text: string) => void;
+  onSend: () => void;
   children?: ComponentChildren;
 };
 
-export function LineForm({ id, label, verb, kind, disabled, onSend, children }: Props) {
-  const [text, setText] = useState("");
+export function LineForm({ id, label, verb, kind, disabled, text, onText, onSend, children }: Props) {
   return (
     <div class="sagents-reject">
       <input
@@ -24,10 +24,10 @@ export function LineForm({ id, label, verb, kind, disabled, onSend, children }: 
         placeholder={label}
         value={text}
         disabled={disabled}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => event.key === "Enter" && !event.isComposing && onSend(text)}
+        onInput={(event) => onText(event.currentTarget.value)}
+        onKeyDown={(event) => event.key === "Enter" && !event.isComposing && onSend()}
       />
-      <Button kind={kind} data-testid={`${id}-send`} disabled={disabled} onClick={() => onSend(text)}>
+      <Button kind={kind} data-testid={`${id}-send`} disabled={disabled} onClick={onSend}>
         {verb}
       </Button>
       {children}

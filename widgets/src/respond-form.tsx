@@ -29,10 +29,11 @@ export function optionsOf(kind: string, values: JsonObject): Option[] {
 
 export function RespondForm({ options, values, disabled, onAnswer }: Props) {
   const [picked, setPicked] = useState<Json[]>([]);
+  const [text, setText] = useState("");
   const several = values.response_type === "multi_select";
   const toggle = (value: Json) =>
     setPicked(picked.includes(value) ? picked.filter((other) => other !== value) : [...picked, value]);
-  const answer = (text: string) => onAnswer(several ? [...picked, ...(text.trim() ? [text] : [])] : text);
+  const answer = () => onAnswer(several ? [...picked, ...(text.trim() ? [text] : [])] : text);
   return (
     <div class="sagents-respond">
       {options.length > 0 && (
@@ -52,7 +53,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
         </div>
       )}
       {(options.length === 0 || several || values.allow_other === true) && (
-        <LineForm id="answer" label="Your answer" verb="Answer" kind="primary" disabled={disabled} onSend={answer} />
+        <LineForm id="answer" label="Your answer" verb="Answer" kind="primary" disabled={disabled} text={text} onText={setText} onSend={answer} />
       )}
     </div>
   );

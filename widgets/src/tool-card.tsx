@@ -107,7 +107,7 @@ function CallFold({ call, info, decided, result, agent: stream, over, place, sta
   const [open, fold] = useFold(place);
   const { befores } = useContext(MemoryContext);
   const progress = status === "running" ? info?.progress : undefined;
-  const ran = asRun(call, result);
+  const ran = asRun(call, result, decided);
   const agent = isAgent(call.name);
   const word = wordOf(status, decided, ran !== call);
   const before = befores.get(call.id)?.text;
@@ -230,11 +230,12 @@ function AgentNews({ progress = "", result }: { progress?: string; result?: Tool
   );
 }
 
-/** The call with the arguments that it was run with: somebody may have edited them. */
-function asRun(call: ToolCall, result?: ToolResult): ToolCall {
-  const edited = result?.metadata?.edited_arguments;
+/** The call with the arguments that it is run with: somebody may have edited them. */
+function asRun(call: ToolCall, result?: ToolResult, decided?: Decided): ToolCall {
+  const meant = decided?.type === "edit" ? decided.arguments : undefined;
+  const edited = result && !result.is_interrupt ? result.metadata?.edited_arguments : meant;
   if (!edited || typeof edited !== "object" || Array.isArray(edited)) return call;
-  return { ...call, arguments: edited, numbers: result.numbers, display_text: undefined };
+  return { ...call, arguments: edited, numbers: result?.numbers, display_text: undefined };
 }
 
 function Result({ result, rich }: { result: ToolResult; rich: boolean }) {

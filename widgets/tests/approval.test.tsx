@@ -538,6 +538,21 @@ test.each([
   expect(sent("decide")).toHaveLength(1);
 });
 
+test("why it is not wanted is there again after Escape, and not after Cancel", async () => {
+  await show(waiting(write));
+  const reason = () => one("reject-message") as HTMLInputElement;
+  await click("reject");
+  await type(reason(), "Too dear.");
+  await press(reason(), "Escape");
+  expect(find("reject-message")).toEqual([]);
+  await click("reject");
+  expect(reason().value).toBe("Too dear.");
+  [...one("approval").querySelectorAll("button")].find((button) => button.textContent === "Cancel")!.click();
+  await settle();
+  await click("reject");
+  expect(reason().value).toBe("");
+});
+
 test("what was typed is there again after Escape, and after Cancel what was asked", async () => {
   await show(inPlace(order));
   await click("edit");

@@ -873,6 +873,17 @@ test("a call that somebody edited shows what was run, and what was asked for", a
   expect(one("before-edit").textContent).toContain("Before it was edited");
 });
 
+test("a call that somebody edited shows what runs, from the decision on", async () => {
+  const call = { type: "tool_call" as const, id: "c", name: "pay", arguments: { amount: 5, to: "Ada" } };
+  const decided = { c: { type: "edit", by: "user", arguments: { amount: 500, to: "Ada" } } };
+  const tools = { c: { name: "pay", status: "running", display_text: null } };
+  await show(emptyState({ status: "running", entries: [said(call)], decided, tools }));
+  const card = one("tool-card");
+  expect(card.querySelector("summary")!.textContent).toContain("500 · Ada");
+  await open(card);
+  expect([...card.querySelectorAll(".sagents-form-value")].map((value) => value.textContent)).toEqual(["500", "Ada", "5", "Ada"]);
+});
+
 test("numbers of an edit are sent as they are written", async () => {
   await show(waiting({ ...write, arguments: { a: 1, n: null, text: "x" }, numbers: { "/a": "1.0", "/n": "NaN" } }));
   await click("edit");

@@ -501,7 +501,8 @@ def _grown(query: Query, rows: list[Row], frame: Frame) -> str:
     if query.kind == "change" and not label:
         first, last = rows[0]["first"], rows[0]["last"]
         went = f"from {_number(first)} to {_number(last)} ({_change(first, last)})"
-        return f"{_yes(query, first, last)}{measure.strip()} went {went}{where_of(query)}."
+        told = ", its first and its last value" if query.yes_no else ""  # else all count, it seems
+        return f"{_yes(query, first, last)}{measure.strip()} went {went}{where_of(query)}{told}."
     if averages and joined(query, frame):
         what = said(Query("aggregate", (), query.statistic))
         lead = f"From `{names[0]}` to `{names[1]}`, the {what} by `{label}` of rows that have both"
