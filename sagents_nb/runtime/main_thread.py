@@ -133,7 +133,7 @@ class Work(Future[T]):
         self.runs = True
         if self.missed:
             self.missed = False
-            raise KeyboardInterrupt
+            self.tell()
 
     def interrupt(self, frame: FrameType | None) -> None:
         """End its code, which is in ``frame``, by what this raises; in a signal's handler only.
@@ -164,11 +164,18 @@ class Work(Future[T]):
 
 
 def _is_guarded(frame: FrameType | None) -> bool:
+    """Whether that is code of this package, which the code of a work has called."""
     while frame is not None and package_of(frame) in sys.stdlib_module_names:
         frame = frame.f_back
     if frame is None or package_of(frame) != PACKAGE:
         return False
-    return not _GUARDED.isdisjoint(frame.f_globals["__name__"].split(".")[1:2])
+    if _GUARDED.isdisjoint(frame.f_globals["__name__"].split(".")[1:2]):
+        return False
+    while frame is not None and frame.f_code is not Work.outcome.__code__:
+        if package_of(frame) != PACKAGE and package_of(frame) not in sys.stdlib_module_names:
+            return True
+        frame = frame.f_back
+    return False  # it is what calls that code
 
 
 class MainThread:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -360,6 +360,26 @@ def test_what_somebody_else_does_on_the_main_thread_meanwhile_goes_on() -> None:
         thread.join(PATIENCE)
     assert sent[0].result().text == "done"
     assert results(other.state) == ["worked"]
+
+
+def test_a_function_of_pythons_own_is_interrupted_too() -> None:
+    over, ended = threading.Event(), list[bool]()
+
+    def interrupt() -> None:
+        until(work.running)
+        time.sleep(0.02)  # it waits, mostly
+        main_thread.interrupt(work)
+        wait([work], PATIENCE / 4)
+        ended.append(work.done())
+        over.set()
+
+    work = main_thread.submit(over.wait, PATIENCE)
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        main_thread.wait(work)
+    thread.join(PATIENCE)
+    assert ended == [True]
 
 
 TRACE = """
