@@ -79,6 +79,19 @@ def test_what_waits_stays_in_sight_wherever_the_conversation_is_read(lab: Lab) -
 
 
 @pytest.mark.soak
+def test_a_button_that_moves_away_while_it_is_pressed_is_clicked_all_the_same(lab: Lab) -> None:
+    notebook = opened(lab, "edit, 'Done.'", "%%agent\nMend the report.")
+    notebook.run_cell(1)
+    part(notebook, 1, "approve").hover()
+    notebook.page.mouse.down()
+    part(notebook, 1, "approval").evaluate("card => card.style.transform = 'translateY(60px)'")
+    notebook.page.mouse.up()
+    notebook.wait_for_cell(1)
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Approved")
+    assert notebook.console == []
+
+
+@pytest.mark.soak
 def test_a_form_beside_an_answered_card_shows_its_fields_and_its_buttons(lab: Lab) -> None:
     calls = 'ToolCall("a", "ship", dict(to="Ann")), ToolCall("b", "ship", dict(to="Bob", note="!"))'
     notebook = opened(lab, f"[{calls}], 'Done.'", "%%agent\nShip both.")

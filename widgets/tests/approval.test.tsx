@@ -553,6 +553,21 @@ test("why it is not wanted is there again after Escape, and not after Cancel", a
   expect(reason().value).toBe("");
 });
 
+test("a button that moves away while it is pressed is clicked all the same", async () => {
+  await show(waiting(write));
+  const at = (kind: string, clientX: number) => new MouseEvent(kind, { bubbles: true, composed: true, clientX, clientY: 9 });
+  const press = async (released: HTMLElement, clientX: number) => {
+    one("approve").dispatchEvent(at("pointerdown", 9));
+    released.dispatchEvent(at("pointerup", clientX));
+    await settle();
+  };
+  await press(one("approve"), 9); // the browser's own click follows
+  await press(one("approval"), 40); // who lets go elsewhere has thought better of it
+  expect(sent("decide")).toEqual([]);
+  await press(one("approval"), 10);
+  expect(sent("decide")).toHaveLength(1);
+});
+
 test("what was typed is there again after Escape, and after Cancel what was asked", async () => {
   await show(inPlace(order));
   await click("edit");
