@@ -1,13 +1,14 @@
 // One call that waits: its name, all that it is given, and the ways to answer.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import { Arguments, summaryOf } from "./arguments";
 import { useBefore } from "./before";
 import { Boundary, plainJson } from "./boundary";
 import { BareButton, Button } from "./button";
-import { EditForm, type Draft } from "./edit-form";
+import { EditForm } from "./edit-form";
 import { FaintLine } from "./faint";
 import { Icon, type IconName } from "./icons";
 import { LineForm } from "./line-form";
+import { MemoryContext, type Answer } from "./memory";
 import { optionsOf, RespondForm } from "./respond-form";
 import { Cuts, Line, TextBlock, Visible } from "./text-block";
 import { useStore } from "./use-store";
@@ -30,13 +31,18 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   const { request, kind, chosen, sent, slow, error, decide, undo } = asked;
   const store = useStore();
   const [mode, setMode] = useState<"ask" | "edit" | "reject">("ask");
-  const [draft, setDraft] = useState<Draft | null>(null);
-  const [reason, setReason] = useState("");
   const [cuts, setCuts] = useState(0);
   const card = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLDivElement>(null);
   const before = useBefore(request);
   const { tool_name, display_text, arguments: values = {}, numbers, defaults, parameters, allowed_decisions = ALL, digest = "" } = request;
+  const { answers } = useContext(MemoryContext);
+  const [begun, setBegun] = useState<Answer>(() => answers.get(digest) ?? { draft: null, reason: "", text: "" });
+  const { draft, reason, text } = begun;
+  const begin = (changed: Partial<Answer>) => {
+    answers.set(digest, { ...begun, ...changed });
+    setBegun(answers.get(digest)!);
+  };
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   // What is answered no more shows what it is given, but for this.
@@ -56,7 +62,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
   }, [mode]);
 
   const blocked = (decision: string) => locked || (unseen && decision === "approve");
-  const begin = (decision: string) => (decision === "approve" ? approve() : setMode(decision as typeof mode));
+  const press = (decision: string) => (decision === "approve" ? approve() : setMode(decision as typeof mode));
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Escape" && mode !== "ask" && !event.isComposing && !locked) {
       event.preventDefault();
@@ -67,7 +73,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     const decision = ALL.find((decision) => keyOf(decision) === event.key.toUpperCase());
     if (!decision || !may(decision) || blocked(decision)) return;
     event.preventDefault();
-    begin(decision);
+    press(decision);
   };
   // In the transcript the keys are those of the card that stays in sight, but for what is in another one.
   useEffect(() => {
@@ -135,10 +141,10 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
                 parameters={parameters}
                 disabled={locked}
                 draft={draft}
-                onDraft={setDraft}
+                onDraft={(draft) => begin({ draft })}
                 onSave={(edited) => decide({ type: "edit", digest, ...edited })}
                 onCancel={() => {
-                  setDraft(null);
+                  begin({ draft: null });
                   back();
                 }}
               />
@@ -153,6 +159,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
           options={optionsOf(kind, values)}
           values={values}
           disabled={locked}
+          text={text}
+          onText={(text) => begin({ text })}
           onAnswer={(answer) => decide({ type: "respond", digest, answer })}
         />
       )}
@@ -160,10 +168,10 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         <RejectForm
           disabled={locked}
           reason={reason}
-          onReason={setReason}
+          onReason={(reason) => begin({ reason })}
           onReject={() => decide({ type: "reject", digest, message: reason })}
           onCancel={() => {
-            setReason("");
+            begin({ reason: "" });
             back();
           }}
         />
@@ -178,7 +186,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               aria-keyshortcuts={keyOf(decision)}
               disabled={blocked(decision)}
               title={unseen && decision === "approve" ? "Show all of the arguments first" : undefined}
-              onClick={() => begin(decision)}
+              onClick={() => press(decision)}
             >
               {!blocked(decision) && (
                 <span class="sagents-key" aria-hidden="true">
@@ -219,6 +227,7 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         </div>
       )}
       {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
+      {draft && mode === "ask" && !locked && <FaintLine>Your changes are kept: Edit goes on with them, Approve runs what is shown.</FaintLine>}
       {chosen && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}

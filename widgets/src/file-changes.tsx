@@ -89,7 +89,7 @@ export function Undo({ going, paths, onAsking, onDone }: UndoProps) {
         data-testid="file-undo"
         disabled={busy || going}
         aria-expanded={asking}
-        title={going ? "The run still goes on" : undefined}
+        title={going ? "The run still goes on" : "Undo what the last run did to files"}
         onClick={asking ? close : open}
       >
         Undo…

@@ -2,6 +2,7 @@
 // ends or its tab comes back, and all of it is to be as it was.
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
+import type { Draft } from "./edit-form";
 import type { Store } from "./store";
 
 export type Memory = {
@@ -9,6 +10,8 @@ export type Memory = {
   folds: Map<string, boolean>;
   /** Where the transcript is read; null at its end. */
   reading: Place | null;
+  /** What was begun of answers to calls that wait, and not sent, by the digest of what is asked. */
+  answers: Map<string, Answer>;
   /** The files that waiting calls would change, as they were, by the id of the call. */
   befores: Map<string, Before>;
   /** What has the focus that is not to be lost. */
@@ -18,10 +21,12 @@ export type Memory = {
 };
 /** A block, counted from the last, and how far above the top of the pane it begins, in pixels. */
 export type Place = { fromLast: number; above: number };
+/** Arguments that are being edited, why a call is to be rejected, and an answer in words. */
+export type Answer = { draft: Draft | null; reason: string; text: string };
 /** A null text is that of no file. */
 type Before = { digest: string; text: string | null };
 
-export const newMemory = (): Memory => ({ folds: new Map(), reading: null, befores: new Map(), focus: null, draft: "" });
+export const newMemory = (): Memory => ({ folds: new Map(), reading: null, answers: new Map(), befores: new Map(), focus: null, draft: "" });
 
 export const MemoryContext = createContext<Memory>(newMemory());
 

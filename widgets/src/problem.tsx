@@ -11,10 +11,11 @@ const LONGEST = 400;
 export function problemOf(text: string): { sentence: string; whole: string } {
   const clean = withoutColours(text).trim();
   const lines = clean.split("\n");
-  const traceback = lines.findIndex((line) => /^\s*Traceback \(most recent call last\)/.test(line) || /^-{20,}$/.test(line));
+  const [, line] = /^\s*File ".*", line (\d+)$/.exec(lines[0]!) ?? []; // of a SyntaxError, which was raised nowhere
+  const traceback = line ? 0 : lines.findIndex((line) => /^\s*Traceback \(most recent call last\)/.test(line) || /^-{20,}$/.test(line));
   // A traceback ends with what was raised; whatever else is long begins with what it is about.
   const last = lines.findLastIndex((line) => /^[\w.]+(?:Error|Exception|Warning|Interrupt|Exit|Iteration|Group)?\b: |^[\w.]*(?:Error|Exception|Interrupt|Exit)$/.test(line));
-  const sentence = (traceback >= 0 && last > traceback ? lines[last]! : (lines[0] ?? "")).trim();
+  const sentence = (traceback >= 0 && last > traceback ? lines[last]! + (line ? ` (line ${line})` : "") : (lines[0] ?? "")).trim();
   const short = sentence.length > LONGEST ? `${sentence.slice(0, LONGEST)}…` : sentence;
   return { sentence: short, whole: short === clean ? "" : clean };
 }

@@ -5,7 +5,14 @@ import { LineForm } from "./line-form";
 import { Line } from "./text-block";
 import type { Json, JsonObject } from "./protocol";
 
-type Props = { options: Option[]; values: JsonObject; disabled: boolean; onAnswer: (answer: Json) => void };
+type Props = {
+  options: Option[];
+  values: JsonObject;
+  disabled: boolean;
+  text: string;
+  onText: (text: string) => void;
+  onAnswer: (answer: Json) => void;
+};
 export type Option = { label: string; value: Json; hint?: string };
 
 /** After a crash nobody but a person can know what became of a call. */
@@ -27,9 +34,8 @@ export function optionsOf(kind: string, values: JsonObject): Option[] {
   });
 }
 
-export function RespondForm({ options, values, disabled, onAnswer }: Props) {
+export function RespondForm({ options, values, disabled, text, onText, onAnswer }: Props) {
   const [picked, setPicked] = useState<Json[]>([]);
-  const [text, setText] = useState("");
   const several = values.response_type === "multi_select";
   const toggle = (value: Json) =>
     setPicked(picked.includes(value) ? picked.filter((other) => other !== value) : [...picked, value]);
@@ -53,7 +59,7 @@ export function RespondForm({ options, values, disabled, onAnswer }: Props) {
         </div>
       )}
       {(options.length === 0 || several || values.allow_other === true) && (
-        <LineForm id="answer" label="Your answer" verb="Answer" kind="primary" disabled={disabled} text={text} onText={setText} onSend={answer} />
+        <LineForm id="answer" label="Your answer" verb="Answer" kind="primary" disabled={disabled} text={text} onText={onText} onSend={answer} />
       )}
     </div>
   );

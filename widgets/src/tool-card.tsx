@@ -243,7 +243,8 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
   const { ask, busy, error } = useRequest();
   const inside = useContext(InsideAgent);
   const { content, is_error, shortened } = whole ?? result;
-  const failed = is_error && result.status !== "declined";
+  // What was stopped, rejected or not done went as a person wanted: that is no error.
+  const failed = is_error && (result.status ?? "failed") === "failed";
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
   const readAll = async () => {
     const reply = await ask("read_result", { tool_call_id: result.tool_call_id });
@@ -254,7 +255,7 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
       <div class="sagents-label">{failed ? "Error" : "Result"}</div>
       {parts.map((part, index) => {
         if (part.type === "text") {
-          if (is_error) return <Problem key={index} text={part.text} />;
+          if (failed) return <Problem key={index} text={part.text} />;
           return rich ? <RichText key={index} text={part.text} /> : <TextBlock key={index} text={part.text} />;
         }
         if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;

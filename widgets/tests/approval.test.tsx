@@ -583,6 +583,20 @@ test("what was typed is there again after Escape, and after Cancel what was aske
   expect(["to", "weight"].map((name) => fieldOf(name).value)).toEqual(["Oslo", "2.50"]);
 });
 
+test("what was typed is there again when Jupyter draws the view anew, and a call shows what Approve runs", async () => {
+  await show(inPlace(order));
+  await click("edit");
+  await type(fieldOf("to"), "Bergen");
+  await showAgain();
+  expect(one("approval").textContent).toContain("Your changes are kept: Edit goes on with them, Approve runs what is shown.");
+  expect(one("approval").textContent).toContain("Oslo");
+  await click("edit");
+  expect(fieldOf("to").value).toBe("Bergen");
+  [...one("approval").querySelectorAll("button")].find((button) => button.textContent === "Cancel")!.click();
+  await settle();
+  expect(one("approval").textContent).not.toContain("are kept");
+});
+
 test("an argument that is not as its tool says is JSON", async () => {
   await show(inPlace({ ...order, arguments: { boxes: 1.5, weight: null, fragile: "no", carrier: "TNT" }, numbers: {} }));
   await click("edit");

@@ -168,6 +168,27 @@ test.each([
   expect(fold.textContent).toContain('File "a.py", line 1');
 });
 
+test("of code that is none the error names the line", async () => {
+  const content = '  File "<run_python>", line 2\n    b = = 2\n        ^\nSyntaxError: invalid syntax';
+  await show(emptyState({ entries: [said(calls("c", "run_python")), gave({ tool_call_id: "c", content, is_error: true })] }));
+  await open(one("tool-card"));
+  const problem = el.querySelector(".sagents-problem")!;
+  expect(problem.firstElementChild!.textContent).toBe("SyntaxError: invalid syntax (line 2)");
+  expect(problem.querySelector("details")!.textContent).toContain("b = = 2");
+});
+
+test.each([
+  ["failed", "Error"],
+  ["cancelled", "Result"],
+  ["rejected", "Result"],
+])("what a call of status %s has given is called %s", async (status, label) => {
+  const content = "The run was stopped.\nPrinted until then:\n1 of 9";
+  await show(emptyState({ entries: [said(calls("c", "run_python")), gave({ tool_call_id: "c", content, is_error: true, status })] }));
+  await open(one("tool-card"));
+  expect([...one("tool-card").querySelectorAll(".sagents-result > .sagents-label")].map((each) => each.textContent)).toEqual([label]);
+  expect(el.querySelectorAll(".sagents-problem")).toHaveLength(status === "failed" ? 1 : 0);
+});
+
 test("an error of one sentence has nothing to fold", async () => {
   await show(emptyState({ status: "error", error: "The key was not accepted." }));
   expect(one("run-error").textContent).toBe("The key was not accepted.");
