@@ -82,6 +82,19 @@ class NotebookStorage:
         files = VirtualFilesystem(("session", id), [mount])
         return {"store": self.store, "filesystem": files}
 
+    def tell_of_waiting(self) -> None:
+        """Say so where the conversation that went on last waits for an answer, and is not open.
+
+        Who has restarted the kernel may have forgotten that it does.
+        """
+        latest = None if self.store is None else next(iter(self.store.list_conversations(1)), None)
+        if latest is None or latest.id in self.store.open_conversations():
+            return
+        if self.store.load_interrupt(latest.id) is not None:
+            print(
+                f"{latest.id!r} still waits for an answer: %agent load {latest.id} goes on with it."
+            )
+
     def kept(self, id: str) -> _Kept:
         """What is kept of that conversation's agent."""
         found = None if self.store is None else self.store.find_conversation(id)
@@ -352,6 +365,8 @@ class Conversations:
         self, agent: Agent, name: str | None = None, take_over: bool = False, **options: Any
     ) -> Session:
         """The conversation of that name, or a new one of these options with a name of its own."""
+        if name is None and self.current is None:
+            self.storage.tell_of_waiting()
         while name is None:
             self._count += 1
             if self._claims(f"notebook-{self._count}"):

@@ -12,7 +12,8 @@ from typing import Any
 import sqlalchemy as sql
 
 from ..errors import ConfigurationError
-from ..state import Todo, export_state, restore_state
+from ..interrupts import Interrupt
+from ..state import State, Todo, export_state, restore_state
 from . import conversations
 from .database.schema import Tables
 from .folding import Folded, fold
@@ -64,12 +65,22 @@ def load(connection: sql.Connection, tables: Tables, owner: str, id: str) -> dic
 
 def todos(connection: sql.Connection, tables: Tables, owner: str, id: str) -> list[Todo]:
     """The to-do list; empty for a conversation that is not there."""
+    return list(_partly(connection, tables, owner, id, "todos").todos)
+
+
+def interrupt(connection: sql.Connection, tables: Tables, owner: str, id: str) -> Interrupt | None:
+    """What waits for a decision; None also for a conversation that is not there."""
+    return _partly(connection, tables, owner, id, "interrupt").interrupt
+
+
+def _partly(connection: sql.Connection, tables: Tables, owner: str, id: str, kind: str) -> State:
+    """The state as far as entries of one kind tell it; an empty one where there is none."""
     if conversations.find(connection, tables, owner, id) is None:
-        return []
-    if journal := journaled(connection, tables, id, "begin", "todos"):
-        return list(journal[0].state.todos)
+        return State()
+    if journal := journaled(connection, tables, id, "begin", kind):
+        return journal[0].state
     saved = _saved(connection, tables, id)
-    return list(restore_state(saved).todos) if saved else []
+    return restore_state(saved) if saved else State()
 
 
 def has_journal(connection: sql.Connection, tables: Tables, id: str) -> bool:

@@ -18,6 +18,7 @@ from ..errors import ConfigurationError, NotFound
 from ..frames import Conversation as Framed
 from ..frames import frame_of
 from ..frames.columns import OF_TASKS
+from ..interrupts import Interrupt
 from ..messages import Message
 from ..scope import owner_of
 from ..sql import url_of_place
@@ -275,6 +276,24 @@ class ScopedStore:
         >>> store.close()
         """
         return self._run_on(id, states.todos, id)
+
+    @kinds.checked
+    def load_interrupt(self, id: str) -> Interrupt | None:
+        """What the conversation ``id`` waits for people to decide, read without an agent.
+
+        It is None where nothing waits, and for a conversation that is not there.
+
+        >>> from sagents_nb import ConversationStore
+        >>> store = ConversationStore("sqlite://")  # in memory
+        >>> trip = store.create_conversation(title="Trip")
+        >>> from sagents_nb import ActionRequest, Interrupt, State
+        >>> asked = Interrupt("hitl", action_requests=(ActionRequest("c1", "book", {"room": 7}),))
+        >>> store.save_agent_state(trip.id, State(interrupt=asked).export())
+        >>> [request.tool_name for request in store.load_interrupt(trip.id).action_requests]
+        ['book']
+        >>> store.close()
+        """
+        return self._run_on(id, states.interrupt, id)
 
     # tools
 

@@ -158,6 +158,29 @@ def test_an_approval_that_waits_can_be_given_after_a_restart(
     )
 
 
+def test_who_begins_anew_after_a_restart_is_told_what_still_waits(
+    new_kernel: Callable[[], Kernel],
+) -> None:
+    kernel = new_kernel()
+    call = "sa.ToolCall('c1', 'write_file', {'file_path': '/a.md', 'content': 'A'})"
+    kernel.ok(
+        f"agent = sa.Agent(sa.ScriptedModel([{call}]), interrupt_on={{'write_file': True}})\n"
+        "%agent use agent",
+        front_end=True,
+    )
+    kernel.ok("%%agent --no-wait\nWrite it.", front_end=True)
+    name = kernel.ok("print(sa.sessions.list()[0])").text.strip()
+    hint = f"'{name}' still waits for an answer: %agent load {name} goes on with it."
+
+    kernel = new_kernel()
+    assert hint in kernel.ok("%%agent\nSay hello.", front_end=True).text
+    assert hint not in kernel.ok("%%agent --new\nSay hello.", front_end=True).text
+    kernel.ok(f"%agent load {name}", front_end=True)
+    kernel.ok(f"sa.sessions.get('{name}').cancel()", front_end=True)
+
+    assert "still waits" not in new_kernel().ok("%%agent\nSay hello.", front_end=True).text
+
+
 def test_what_waits_below_a_cell_still_waits_after_the_kernel_was_shut_down(
     new_kernel: Callable[[], Kernel], tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ FRAMES = {"sensors": SENSORS, "lakes": LAKES}
         ("What is the hourly minimum co2_ppm of the lab in {sensors}?", "hourly"),
         ("Which lake in {lakes} has the most variable ph?", "variable"),
         ("What is the average fish in the north and south together in {lakes}?", "together"),
+        ("In which year did the ph in {lakes} fall below 6.5?", "fall"),
     ],
 )
 def test_what_is_not_computed_is_refused_by_its_word(question: str, word: str) -> None:
@@ -61,6 +62,41 @@ def test_what_is_computed_has_it_in(question: str, said: str) -> None:
     answer = ask(question, frames=FRAMES).text
     assert said in answer
     assert "I cannot" not in answer
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("When was the co2_ppm of {sensors} highest, and what was its room then?", "its"),
+        ("Which room of {sensors} has the highest co2_ppm and what was the time then?", "then"),
+    ],
+)
+def test_of_a_row_that_was_found_no_other_column_is_told_for_its_value(
+    question: str, word: str
+) -> None:
+    said = ask(question, frames=FRAMES).text
+    assert "has the highest" in said
+    assert f"I cannot tell of which row “{word}” is" in said
+    assert "| column |" not in said
+
+
+def test_of_several_frames_the_one_whose_column_is_named_says_what_is_not_understood() -> None:
+    said = ask("Which lake has the most wobbly ph?", frames=FRAMES).text
+    assert "in `lakes`" in said
+    assert "which is meant" not in said
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is the mean {lakes.fish}?", "The average `fish` is 142 (1 row"),
+        ("What is the highest value of {sensors.co2_ppm}?", "643"),
+    ],
+)
+def test_a_column_that_is_handed_over_by_its_name_is_asked_of_its_frame(
+    question: str, said: str
+) -> None:
+    assert said in ask(question, frames=FRAMES).text
 
 
 def test_what_is_left_out_before_a_question_is_no_question_of_its_own() -> None:

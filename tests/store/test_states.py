@@ -44,6 +44,32 @@ def test_todos_are_read_without_an_agent(mine: ScopedStore, id: str) -> None:
     assert mine.load_todos(id) == list(STATE.todos)
 
 
+def test_what_waits_is_read_without_an_agent(mine: ScopedStore, id: str) -> None:
+    assert mine.load_interrupt(id) is mine.load_interrupt("unknown") is None
+    asked = sa.Interrupt("hitl", action_requests=(sa.ActionRequest("c1", "book", {"room": 7}),))
+    mine.save_agent_state(id, sa.State(interrupt=asked).export())
+    assert mine.load_interrupt(id) == asked
+
+
+def test_of_a_session_what_waits_is_read_until_it_is_answered(
+    store: sa.ConversationStore,
+) -> None:
+    def book(room: int) -> str:
+        "Book a room."
+        return "Booked."
+
+    model = sa.ScriptedModel([sa.ToolCall("c1", "book", {"room": 7}), "It is booked."])
+    agent = sa.Agent(model, tools=[book], interrupt_on=["book"])
+    with sa.sessions.start(agent, "trip", store=store) as session:
+        asked = session.send("Book it.").result().interrupt
+        waiting = store.load_interrupt("trip")
+        assert waiting is not None
+        assert asked is not None
+        assert waiting.action_requests == asked.action_requests
+        session.approve().result()
+    assert store.load_interrupt("trip") is None
+
+
 @pytest.mark.parametrize("exported", [None, {}, {"state": []}, "{}", sa.State()])
 def test_what_is_no_exported_state_is_refused(mine: ScopedStore, id: str, exported: Any) -> None:
     with pytest.raises(sa.ConfigurationError, match=r"pass what State|is a dict"):

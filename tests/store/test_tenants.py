@@ -38,6 +38,7 @@ ASKED: dict[str, Callable[[ScopedStore, str], Any]] = {
     "open_conversations": lambda s, id: s.open_conversations(),
     "load_agent_state": lambda s, id: s.load_agent_state(id),
     "load_display_messages": lambda s, id: s.load_display_messages(id),
+    "load_interrupt": lambda s, id: s.load_interrupt(id),
     "load_state": lambda s, id: s.load_state(None, id),
     "load_todos": lambda s, id: s.load_todos(id),
     "load_tool_feedback": lambda s, id: s.load_tool_feedback(),

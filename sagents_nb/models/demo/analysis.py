@@ -35,6 +35,7 @@ from .pandas_code import code, result
 from .plots import change_of_drawn, chart_of_that, drawn
 from .queries import SHOWN, Key, Query
 from .questions import names_frame, read, statistic_of
+from .reading import parts_of
 from .replies import plotted, reply
 from .tools import TOOLS, Offer, best, of_other_files
 from .words import (
@@ -418,7 +419,7 @@ class Analysis:
         if not self._settled(step, name):
             look = self._look()
             if look or not name:
-                return look or self._no_frame()
+                return look or self._no_frame(step)
         return self._next(step, self._frames[name], shown=False)
 
     def following(self, step: str, fact: Fact) -> tuple[str, dict[str, Any]] | None:
@@ -459,7 +460,15 @@ class Analysis:
         unknown = [name for name, frame in self._frames.items() if not frame.columns]
         return (INSPECT, {"names": unknown}) if unknown else None
 
-    def _no_frame(self) -> str:
+    def _no_frame(self, step: str) -> str:
+        said = {stem(word) for word in words(step)}
+        named = [
+            frame
+            for frame in self._frames.values()
+            if any(stem(part) in said for c in frame.columns for part in parts_of(c.name))
+        ]
+        if len(named) == 1 and isinstance(why := self.query(step, named[0]), str):
+            return why
         if self._frames:
             names = listed([f"`{name}`" for name in self._frames])
             return f"the notebook has {names}, and I cannot tell which is meant"
@@ -473,7 +482,7 @@ class Analysis:
             return "what it takes did not run"
         name = self._frame_of(step)
         if not name:
-            return self._no_frame()
+            return self._no_frame(step)
         frame = self._frames[name]
         query = self.query(step, frame)
         if isinstance(query, str):

@@ -27,6 +27,7 @@ _BEGINS = r"\n\n`[A-Za-z_][\w.]*` is a (?:DataFrame, |Series of |NumPy array of 
 _DESCRIPTION = re.compile(
     rf"^`([A-Za-z_][\w.]*)` is a (DataFrame, .*?)(?={_BEGINS}|\Z)", re.DOTALL | re.MULTILINE
 )
+_ATTRIBUTE = re.compile(r"^`(\w+)\.(\w+)` is a Series of ", re.MULTILINE)
 _DESCRIBED = re.compile(_BEGINS)
 _LISTED = re.compile(r"^([A-Za-z_]\w*): \w+ (DataFrame, [\d,]+ rows? × \d+ columns?)", re.MULTILINE)
 # What inspect_variables says of those that it is asked for by name.
@@ -192,9 +193,20 @@ def same_columns(one: Frame, other: Frame) -> bool:
 
 
 def described_apart(text: str) -> tuple[str, str]:
-    """A prompt, and what a notebook put after it to describe the frames that it names."""
+    r"""A prompt, and what a notebook put after it to describe the frames that it names.
+
+    >>> described_apart(
+    ...     "The mean of `tips.size`?\n\n`tips.size` is a Series of 3 values:\n0  2"
+    ... )[0]
+    'The mean of `size` of `tips`?'
+    """
     match = _DESCRIBED.search(text)
-    return (text[: match.start()], text[match.start() :]) if match else (text, "")
+    if match is None:
+        return text, ""
+    asked, described = text[: match.start()], text[match.start() :]
+    for frame, column in _ATTRIBUTE.findall(described):
+        asked = asked.replace(f"`{frame}.{column}`", f"`{column}` of `{frame}`")
+    return asked, described
 
 
 def shown_frame(name: str, text: str) -> Frame | None:

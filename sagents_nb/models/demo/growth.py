@@ -10,15 +10,21 @@ from .data_words import COUNT, GROWTH, PERIODS, SHAPE, SHRINK
 from .dates import YEAR
 from .frames import Frame
 from .queries import Condition, Key, Order, Part, Period, Query, Statistic, Wants
-from .words import QUANTITIES
+from .words import QUANTITIES, word_set
 
+_BOUNDS = word_set("below under above over past")
 _MEASURED = QUANTITIES - COUNT - SHAPE - PERIODS.keys()
 
 
 def asks_for_growth(asked: Asked) -> bool:
     """Whether a change is asked for, or how far apart two columns are."""
     apart = asked.reading.says({"difference"}) and len(asked.numbers) == 2 and not asked.by
-    return apart or asked.reading.says(GROWTH | SHRINK)
+    words = asked.reading.words
+    passes = any(
+        word in GROWTH | SHRINK and bound in _BOUNDS and number[:1].isdigit()
+        for word, bound, number in zip(words, words[1:], words[2:], strict=False)
+    )  # "when does it fall below 50" asks where it passes that
+    return apart or (asked.reading.says(GROWTH | SHRINK) and not passes)
 
 
 def growth_of(asked: Asked) -> Query | str:
