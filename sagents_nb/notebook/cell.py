@@ -28,7 +28,14 @@ from ..session.headless import closed, decide, joined
 from ..transcript import markdown
 from .capture import close_shown
 from .outputs import Place, awaited, here, run_again, shown_in
-from .status_text import cleaning, interrupt_text, kept_text, markdown_output, under_way_text
+from .status_text import (
+    cleaning,
+    interrupt_text,
+    kept_text,
+    markdown_output,
+    superseded_text,
+    under_way_text,
+)
 from .widget import Panel, bundle_beside, display_id_of, note_shown, run_view, show, update
 
 # How often it is looked whether something has happened, in seconds.
@@ -56,7 +63,10 @@ async def run_cell(
     """
     wait = wait and not plain  # there would be nothing to click
     main_thread.attach(asyncio.get_running_loop())
+    unanswered = session.interrupt
     run = session.send(prompt)
+    if unanswered is not None:
+        print(kept_text(superseded_text(unanswered)))
     output = CellOutput(session, run.id, live=not (unattended or plain), typed=typed)
     output.show(session)
     if background:

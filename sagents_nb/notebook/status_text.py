@@ -168,6 +168,13 @@ def _question(interrupt: Interrupt) -> str:
     return "1 call waits for a decision:" if count == 1 else f"{count} calls wait for a decision:"
 
 
+def superseded_text(interrupt: Interrupt) -> str:
+    """What becomes of calls that wait where a message comes instead of an answer."""
+    names = dict.fromkeys(one_line(request.tool_name) for request in interrupt.action_requests)
+    waited = ", ".join(names) or "What the agent asked"
+    return f"{waited} waited for an answer, and is cancelled: this message came instead."
+
+
 def todos_text(session: Session) -> str:
     """The to-do list."""
     lines = [f"{TODO_MARKS[todo.status]} {one_line(todo.content)}" for todo in session.todos]

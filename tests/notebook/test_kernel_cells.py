@@ -327,6 +327,20 @@ def test_the_whole_panel_is_shown_and_how_to_keep_it_beside_the_notebook(kernel:
     kernel.ok("s.cancel()")
 
 
+def test_a_cell_whose_message_comes_instead_of_an_answer_says_what_it_cancels(
+    kernel: Kernel,
+) -> None:
+    kernel.ok("start(write(), 'Another way then.')")
+    assert "waited" not in kernel.ok("%%agent --no-wait\nWrite.", front_end=True).text
+    cell = kernel.ok("%%agent\nRather do not.", front_end=True)
+    assert cell.text == (
+        "write_file waited for an answer, and is cancelled: this message came instead.\n"
+    )
+    assert kernel.ok("print(s.files.exists('/a.md'), s.messages[-1].text)").text == (
+        "False Another way then.\n"
+    )
+
+
 def test_a_cell_that_fails_shows_what_there_was(kernel: Kernel) -> None:
     kernel.ok("start(['First.', ToolCall('c1', 'ls', {})], sa.ModelError('The key is wrong.'))")
     for front_end in (True, False):
