@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from weakref import WeakKeyDictionary
@@ -87,13 +88,15 @@ class NotebookStorage:
 
         Who has restarted the kernel may have forgotten that it does.
         """
-        latest = None if self.store is None else next(iter(self.store.list_conversations(1)), None)
-        if latest is None or latest.id in self.store.open_conversations():
+        if self.store is None:
             return
-        if self.store.load_interrupt(latest.id) is not None:
-            print(
-                f"{latest.id!r} still waits for an answer: %agent load {latest.id} goes on with it."
-            )
+        with suppress(SagentsError):  # one that cannot be read keeps nobody from beginning another
+            latest = next(iter(self.store.list_conversations(1)), None)
+            if latest is None or latest.id in self.store.open_conversations():
+                return
+            if self.store.load_interrupt(latest.id) is not None:
+                load = f"%agent load {latest.id}"
+                print(f"{latest.id!r} still waits for an answer: {load} goes on with it.")
 
     def kept(self, id: str) -> _Kept:
         """What is kept of that conversation's agent."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,6 +182,17 @@ def test_who_begins_anew_after_a_restart_is_told_what_still_waits(
     kernel.ok(f"sa.sessions.get('{name}').cancel()", front_end=True)
 
     assert "still waits" not in new_kernel().ok("%%agent\nSay hello.", front_end=True).text
+
+
+def test_a_conversation_that_cannot_be_read_keeps_nobody_from_beginning_another(
+    new_kernel: Callable[[], Kernel], tmp_path: Path
+) -> None:
+    new_kernel().ok("%%agent --model demo\nSay hello.", front_end=True)
+    with contextlib.closing(sqlite3.connect(tmp_path / ".sagents/agents.db")) as raw, raw:
+        newer = json.dumps({"version": 999})
+        raw.execute("UPDATE sagents_journal SET data = ? WHERE kind = 'begin'", (newer,))
+    cell = new_kernel().ok("%%agent --model demo\nSay hello.", front_end=True)
+    assert "still waits" not in cell.text
 
 
 def test_what_waits_below_a_cell_still_waits_after_the_kernel_was_shut_down(
