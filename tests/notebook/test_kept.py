@@ -189,8 +189,8 @@ def test_a_conversation_that_cannot_be_read_keeps_nobody_from_beginning_another(
 ) -> None:
     new_kernel().ok("%%agent --model demo\nSay hello.", front_end=True)
     with contextlib.closing(sqlite3.connect(tmp_path / ".sagents/agents.db")) as raw, raw:
-        newer = json.dumps({"version": 999})
-        raw.execute("UPDATE sagents_journal SET data = ? WHERE kind = 'begin'", (newer,))
+        begun = (json.dumps({"version": 999}), None)  # of a newer version of the package
+        raw.execute("UPDATE sagents_journal SET data = ?, checksum = ? WHERE kind = 'begin'", begun)
     cell = new_kernel().ok("%%agent --model demo\nSay hello.", front_end=True)
     assert "still waits" not in cell.text
 
