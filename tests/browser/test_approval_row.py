@@ -157,6 +157,11 @@ def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab
     first.get_by_test_id("edit").click()
     field, save = first.locator(CARRIER), first.get_by_test_id("edit-save")
     field.fill("UPS")
+    field.press("Escape")
+    expect(first).to_contain_text("Your changes are kept: Edit goes on with them")
+    notebook.screenshot("what-was-begun-is-kept")
+    first.get_by_test_id("edit").click()
+    expect(field).to_have_value("UPS")
     save.click()
     expect(first).to_contain_text("You chose to approve with your changes; sent when the other")
     for gone in (field, save, first.get_by_test_id("approval-stop")):
