@@ -149,6 +149,33 @@ def test_a_person_sees_the_defaults_that_will_be_used_and_may_change_them(lab: L
     notebook.screenshot("defaults-after")
 
 
+def test_what_is_begun_of_an_answer_is_there_after_a_reload_and_gone_once_it_is_sent(
+    lab_window: LabWindow,
+) -> None:
+    turns = "[ToolCall('s1', 'ship', dict(to='Oslo')), money], 'Done.'"
+    notebook = opened(lab_window, turns, "%%agent\nShip and pay.")
+    notebook.run_cell(1)
+    first, second = (part(notebook, 1, "approval").nth(n) for n in (0, 1))
+    first.get_by_test_id("edit").click()
+    notebook.cell(1).locator(CARRIER).fill("UPS")
+    second.get_by_test_id("reject").click()
+    second.get_by_test_id("reject-message").fill("Too dear.")
+    notebook.reload(wait_for_idle=False)
+    expect(first).to_contain_text("What you wrote is kept: Edit goes on with it")
+    expect(second).to_contain_text("What you wrote is kept: Reject goes on with it")
+    first.get_by_test_id("edit").click()
+    expect(notebook.cell(1).locator(CARRIER)).to_have_value("UPS")
+    first.get_by_test_id("edit-save").click()
+    second.get_by_test_id("reject").click()
+    second.get_by_test_id("reject-message").press("Enter")
+    rows = part(notebook, 1, "tool-card")
+    expect(rows.nth(0)).to_contain_text(re.compile("ship.*Oslo.*Edited"))
+    expect(rows.nth(1)).to_contain_text(re.compile("pay.*Rejected"))
+    notebook.reload()
+    left = notebook.page.evaluate("Object.values(sessionStorage).filter(v => v.includes('UPS'))")
+    assert left == []
+
+
 def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab) -> None:
     turns = "[ToolCall('s1', 'ship', dict(to='Oslo')), money], 'Done.'"
     notebook = opened(lab, turns, "%%agent\nShip and pay.")
@@ -158,7 +185,7 @@ def test_what_is_decided_is_short_and_its_form_is_kept_until_it_is_sent(lab: Lab
     field, save = first.locator(CARRIER), first.get_by_test_id("edit-save")
     field.fill("UPS")
     field.press("Escape")
-    expect(first).to_contain_text("Your changes are kept: Edit goes on with them")
+    expect(first).to_contain_text("What you wrote is kept: Edit goes on with it")
     notebook.screenshot("what-was-begun-is-kept")
     first.get_by_test_id("edit").click()
     expect(field).to_have_value("UPS")

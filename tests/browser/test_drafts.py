@@ -7,7 +7,7 @@ import itertools
 import pytest
 from playwright.sync_api import Locator, expect
 
-from tests.browser.lab import Lab, NotebookPage
+from tests.browser.lab import Lab, LabWindow, NotebookPage
 from tests.browser.test_agent_cell import give
 from tests.browser.test_agent_cell import part as part_of
 from tests.browser.test_composer import DOT
@@ -110,6 +110,18 @@ def test_a_draft_and_its_attachments_outlive_stop(lab: Lab) -> None:
     expect(part(notebook, "composer")).to_have_value("And then?")
     expect(part(notebook, "attached")).to_have_count(2)
     assert notebook.console == []
+
+
+def test_a_draft_outlives_a_reload_of_the_page(lab_window: LabWindow) -> None:
+    notebook = begun(lab_window)
+    write(notebook, "How many rows?")
+    notebook.reload(wait_for_idle=False)
+    expect(part(notebook, "composer")).to_have_value("How many rows?")
+    part(notebook, "composer").press("Enter")
+    give(notebook, "go on")
+    expect(part(notebook, "entry").filter(has_text="How many rows?")).to_be_visible()
+    notebook.reload()
+    expect(part(notebook, "composer")).to_have_value("")
 
 
 def test_no_letter_is_lost_of_what_is_typed_across_the_end_of_a_run(lab: Lab) -> None:

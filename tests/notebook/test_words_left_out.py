@@ -65,19 +65,35 @@ def test_what_is_computed_has_it_in(question: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "word"),
+    "questions",
     [
-        ("When was the co2_ppm of {sensors} highest, and what was its room then?", "its"),
-        ("Which room of {sensors} has the highest co2_ppm and what was the time then?", "then"),
+        ["When was the co2_ppm of {sensors} highest, and what was its room then?"],
+        ["Which room of {sensors} has the highest co2_ppm and what was the time then?"],
+        ["Which lake in {lakes} has the highest mean fish, and what is its average ph?"],
+        ["Which lake in {lakes} has the most fish, and what is their mean ph?"],
+        ["Which year in {lakes} has the most fish, and how much ph was in it?"],
+        ["Which lake in {lakes} has the highest mean fish?", "And its average ph?"],
+        ["Which lake in {lakes} has the highest mean fish?", "average ph there"],
     ],
 )
-def test_of_a_row_that_was_found_no_other_column_is_told_for_its_value(
-    question: str, word: str
-) -> None:
-    said = ask(question, frames=FRAMES).text
-    assert "has the highest" in said
-    assert f"I cannot tell of which row “{word}” is" in said
+def test_of_what_was_found_nothing_of_all_rows_is_told(questions: list[str]) -> None:
+    said = ask(*questions, frames=FRAMES).text
+    assert "I do not go on from what I found: name it in the question" in said
+    assert "average `ph`" not in said
     assert "| column |" not in said
+
+
+@pytest.mark.parametrize(
+    ("follow_up", "said"),
+    [
+        ("Plot them as bars.", "The bar chart shows: average fish by lake."),
+        ("How many lakes are there?", "`lake` has 3 different values"),
+        ("And the lowest?", "Lokka has the lowest average `fish`"),
+    ],
+)
+def test_what_was_asked_before_is_gone_on_with(follow_up: str, said: str) -> None:
+    asked = "Which lake in {lakes} has the highest mean fish?"
+    assert said in ask(asked, follow_up, frames=FRAMES).text
 
 
 def test_of_several_frames_the_one_whose_column_is_named_says_what_is_not_understood() -> None:
@@ -97,6 +113,21 @@ def test_a_column_that_is_handed_over_by_its_name_is_asked_of_its_frame(
     question: str, said: str
 ) -> None:
     assert said in ask(question, frames=FRAMES).text
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("average recovery_% by analyst in {icp}", "b (99) and a (95)"),
+        ("What is the mean {icp.recovery_%}?", "The average `recovery_%` is 97."),
+        ("What percentage of {icp} is spiked?", "25.0 % of 4 rows"),
+    ],
+)
+def test_a_sign_in_the_name_of_a_column_is_no_word(question: str, said: str) -> None:
+    icp = pd.DataFrame(
+        {"analyst": list("abab"), "recovery_%": [94, 98, 96, 100], "spiked": [True] + [False] * 3}
+    )
+    assert said in ask(question, frames={"icp": icp}).text
 
 
 def test_what_is_left_out_before_a_question_is_no_question_of_its_own() -> None:

@@ -43,6 +43,8 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     answers.set(digest, { ...begun, ...changed });
     setBegun(answers.get(digest)!);
   };
+  // What is refused is still in the form.
+  useEffect(() => void (sent && answers.delete(digest)), [sent]);
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   // What is answered no more shows what it is given, but for this.
@@ -185,7 +187,6 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
               data-testid={decision}
               aria-keyshortcuts={keyOf(decision)}
               disabled={blocked(decision)}
-              title={unseen && decision === "approve" ? "Show all of the arguments first" : undefined}
               onClick={() => press(decision)}
             >
               {!blocked(decision) && (
@@ -227,7 +228,9 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
         </div>
       )}
       {unseen && mode === "ask" && <FaintLine>Show all of it to be able to approve.</FaintLine>}
-      {draft && mode === "ask" && !locked && <FaintLine>Your changes are kept: Edit goes on with them, Approve runs what is shown.</FaintLine>}
+      {mode === "ask" && !locked && (draft || reason) && (
+        <FaintLine>What you wrote is kept: {draft ? "Edit" : "Reject"} goes on with it, Approve runs what is shown.</FaintLine>
+      )}
       {chosen && (
         <p class="sagents-chosen">
           You chose {CHOICE[chosen.type]}

@@ -33,11 +33,29 @@ export const MemoryContext = createContext<Memory>(newMemory());
 const kept = new WeakMap<Store, Map<string, Memory>>();
 
 /** What was left of the last view of that name, and is kept of the next. */
-export function memoryOf(store: Store, view: string): Memory {
+export function memoryOf(store: Store, session: string, view: string): Memory {
   const views = kept.get(store) ?? new Map<string, Memory>();
   kept.set(store, views);
-  const memory = views.get(view) ?? newMemory();
+  const memory = views.get(view) ?? overReloads(`sagents ${session} ${view}`);
   views.set(view, memory);
+  return memory;
+}
+
+/** A memory with what was written and not sent when the page was left: it is kept for this tab alone, as long as that is there. */
+function overReloads(place: string): Memory {
+  const memory = newMemory();
+  try {
+    const [draft, answers] = JSON.parse(sessionStorage.getItem(place)!) ?? [""];
+    memory.draft = draft;
+    memory.answers = new Map(answers);
+    const weak = new WeakRef(memory);
+    addEventListener("pagehide", () => {
+      const left = weak.deref();
+      if (left) sessionStorage.setItem(place, JSON.stringify([left.draft, [...left.answers]]));
+    });
+  } catch {
+    // The host has no storage: what was written is lost then, as on any page.
+  }
   return memory;
 }
 

@@ -15,7 +15,7 @@ export function render({ model, source, el, signal }: Props): void {
   askBy((message) => store.tell(message));
   const name: ViewName = model.get("view") || "session";
   const runId = model.get("run_id") ?? "";
-  const memory = memoryOf(store, `${name} ${runId}`);
+  const memory = memoryOf(store, model.get("session_id") ?? "", `${name} ${runId}`);
   drawOnce(el, memory, signal, {
     draw(el) {
       const root = el.firstElementChild ?? el.appendChild(document.createElement("div"));

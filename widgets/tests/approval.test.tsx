@@ -588,7 +588,7 @@ test("what was typed is there again when Jupyter draws the view anew, and a call
   await click("edit");
   await type(fieldOf("to"), "Bergen");
   await showAgain();
-  expect(one("approval").textContent).toContain("Your changes are kept: Edit goes on with them, Approve runs what is shown.");
+  expect(one("approval").textContent).toContain("What you wrote is kept: Edit goes on with it, Approve runs what is shown.");
   expect(one("approval").textContent).toContain("Oslo");
   await click("edit");
   expect(fieldOf("to").value).toBe("Bergen");

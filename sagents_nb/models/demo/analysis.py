@@ -95,6 +95,12 @@ _OF_THAT = re.compile(
     r"^(?:which|what|who|when)\b[^`?]*\b(?:it|that)(?: (?:in|of|from))?\W*(?:`[\w.]+`\W*)?$",
     re.IGNORECASE,
 )
+# "Which site has the most, and what is its average?" asks for the average of that site.
+_OF_FOUND = re.compile(
+    r"\b(?:its|their|then)\b|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )\bthere\b"
+    r"|\b(?:in|of|for|at|on|from) (?:it|that)\b",
+    re.IGNORECASE,
+)
 _LEFT_OUT = re.compile(
     r"^(?P<which>which|what|who)\b(?P<group>(?: \w+){0,3}?)"
     r"(?P<verb> (?:has|had|have|is|was|were|are|got|did|does|do|sold|made|shows?|showed))?"
@@ -141,6 +147,7 @@ class Analysis:
         self._seen: list[Frame] = []
         self._unseen = False
         self._read: dict[tuple[str, str, int], Query | str] = {}
+        self._of_found: set[str] = set()  # steps that ask on of what the one before them found
         if SHOW not in self.offers:
             return
         for text, facts in talk.turns:
@@ -218,8 +225,11 @@ class Analysis:
             elif found and self._goes_on(found[-1], part):
                 found[-1] = f"{found[-1]} and {part}"
             else:
+                before = found[-1] if found else described_apart("".join(self._talk.before[:1]))[0]
                 part = _completed(part, found[-1] if found else "")
                 found.append(f"{part.rstrip('?')} in {waiting}" if waiting else part)
+                if _OF_FOUND.search(part) and superlative(before):
+                    self._of_found.add(found[-1])
                 waiting = ""
         return found or [waiting]
 
@@ -380,6 +390,8 @@ class Analysis:
 
     def query(self, step: str, frame: Frame) -> Query | str:
         """What a step asks of a frame, by itself or as a change of what was asked before."""
+        if step in self._of_found:
+            return "I do not go on from what I found: name it in the question"
         key = (step, frame.name, id(frame))
         if key not in self._read:
             self._read[key] = self._query(step, frame, self._talk.before[:5])

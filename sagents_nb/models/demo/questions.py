@@ -55,8 +55,6 @@ ABLE = (
 )
 # Words that change nothing beside a column, and are what is asked for without one.
 _AMOUNTS = word_set("amount amounts pay pays paid earn earns earned spend spends spent")
-# What a row that was found is called by who asks on: "and what was its temperature then?"
-_OF_BEFORE = word_set("its their then")
 
 
 def read(question: str, frame: Frame) -> Query | str:
@@ -124,15 +122,8 @@ class _Question(Asked):
         counts = found.kind == "plot" and found.statistic == "count" and not found.measures
         if assumed and found.kind in ("summary", "show", "shape", "plot") and not counts:
             return f"I cannot tell what “{assumed[0]}” means in `{self.frame.name}`"
-        told_whole = found.kind in ("summary", "values") and not self.reading.says(SUMMARY | SHOW)
-        if told_whole and (word := self._of_before()):
-            return f"I cannot tell of which row “{word}” is: I do not go on from a row that I found"
         yes_no = self.reading.word(0) in YES_NO and not self._chooses()
         return replace(found, yes_no=yes_no, assumed=assumed, things=self._rowwise(found))
-
-    def _of_before(self) -> str:
-        """The word by which it asks of what was found before, "" without one."""
-        return next((word for word in self.reading.words if word in _OF_BEFORE), "")
 
     def _near(self, word: str) -> str:
         """What somebody may have meant who wrote that: a column, or a word that asks."""

@@ -62,6 +62,7 @@ _TOKEN = re.compile(
     r"[1-8](?:st|nd|rd|th)\b|[A-Za-z_][\w]*(?:['’][a-z]+)?|\d+(?:,\d+)*(?:\.\d+)?|[<>]=?|[%@#&=]"
 )
 _MIXED = re.compile(r"\d+[A-Za-z]\w*")
+_SIGNED = re.compile(r"\w+[%#&/.-][\w%#&/.-]*")
 _POSSESSIVE = re.compile(r"['’]s$")
 _ORDINAL = re.compile(r"[1-8](?:st|nd|rd|th)")
 # What stands before a thing that is counted, or listed, and what may stand between.
@@ -541,11 +542,15 @@ def _is_done(column: Column, word: str) -> bool:
 
 
 def _splitter(frame: Frame) -> re.Pattern[str]:
-    """What finds the words of a question: a value such as 9a is one, and 9kg are two."""
+    """What finds the words of a question: a value such as 9a is one, and 9kg are two.
+
+    A column's name such as "recovery_%" is one, too.
+    """
     values = {v for c in frame.columns if not c.numeric for v in c.values if _MIXED.fullmatch(v)}
-    if not values:
+    names = {c.name for c in frame.columns if _SIGNED.fullmatch(c.name)}
+    if not values | names:
         return _TOKEN
-    either = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    either = "|".join(map(re.escape, sorted(values | names, key=len, reverse=True)))
     return re.compile(rf"(?<!\w)(?:{either})(?!\w)|{_TOKEN.pattern}")
 
 
