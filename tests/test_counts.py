@@ -14,9 +14,8 @@ import pytest
 from benchmarks import counts
 
 KEPT: counts.Measured = json.loads(counts.KEPT.read_text())
-# A tool's thread that answers a moment later has the loop turn once more.
 SLACK = 1.02
-"""One call in some hundreds is made or not, as a thread happens to have ended."""
+"""One block or call in some hundreds is made or not, as a thread happens to have ended."""
 this_python = pytest.mark.skipif(
     sys.version_info[:2] != (3, 11), reason="another Python calls and allocates otherwise"
 )

@@ -222,7 +222,7 @@ class Chats:
         made = f"sa.panel.bundle.STATIC = Path({str(static)!r})\ns = session({messages})"
         with self.notebook([OURS + made, "s"]) as notebook:
             box = "document.querySelector('.sagents-transcript')"
-            newest = f"{box}?.querySelector(':scope > [data-testid=entry]:last-of-type')"
+            newest = f"[...{box}?.querySelectorAll('[data-testid=entry]') ?? []].at(-1)"
             yield Chat(notebook.page, box, "[data-testid=composer]", notebook, newest)
 
     @contextlib.contextmanager

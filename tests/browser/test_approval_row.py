@@ -78,6 +78,27 @@ def test_what_waits_stays_in_sight_wherever_the_conversation_is_read(lab: Lab) -
     assert notebook.console == []
 
 
+def test_what_waits_stays_in_sight_before_and_after_hundreds_of_messages(lab: Lab) -> None:
+    show = "for n in range(40): s.send(f'Question {n}').result()\ns"
+    notebook = opened(lab, "*map('Answer {}'.format, range(40)), edit, 'Done.'", show)
+    notebook.run_cell(1)
+    notebook.wait_for_cell(1)
+    part(notebook, 1, "composer").fill("Mend the report.")
+    part(notebook, 1, "composer").press("Enter")
+    card, pane = part(notebook, 1, "approval"), notebook.cell(1).get_by_role("log")
+    expect(card).to_be_visible()
+    pane.hover(position={"x": 5, "y": 5})
+    notebook.page.mouse.wheel(0, -20_000)
+    expect(notebook.cell(1).get_by_text("Question 0", exact=True)).to_be_in_viewport()
+    for inside in (part(notebook, 1, "approve"), part(notebook, 1, "approval-stop")):
+        assert _within(inside, pane)
+    notebook.screenshot("approval-in-sight-of-a-long-conversation")
+    part(notebook, 1, "approve").click()
+    expect(notebook.cell(1).get_by_text("Answer 39", exact=True)).to_be_attached()
+    expect(part(notebook, 1, "tool-card")).to_contain_text("Approved")
+    assert notebook.console == []
+
+
 @pytest.mark.soak
 def test_a_button_that_moves_away_while_it_is_pressed_is_clicked_all_the_same(lab: Lab) -> None:
     notebook = opened(lab, "edit, 'Done.'", "%%agent\nMend the report.")

@@ -124,6 +124,31 @@ def test_a_draft_outlives_a_reload_of_the_page(lab_window: LabWindow) -> None:
     expect(part(notebook, "composer")).to_have_value("")
 
 
+def test_a_draft_is_of_its_notebook_where_another_one_has_a_conversation_of_that_name(
+    lab_window: LabWindow,
+) -> None:
+    named = """
+%load_ext sagents_nb
+import sagents_nb as sa
+sa.Session(sa.Agent(sa.ScriptedModel(["Yes."])), id="notebook-1")
+"""
+    here, there = lab_window.open([named]), lab_window.open([named])
+    for notebook in (here, there):
+        notebook.run_cell(0)
+        notebook.wait_for_cell(0)
+        notebook.save()
+    part(here, "composer").fill("How many rows?")
+    # One tab goes from the one to the other and back.
+    home = here.page.url
+    here.page.goto(there.page.url)
+    here.wait_until_shown()
+    expect(part(here, "composer")).to_have_value("")
+    part(here, "composer").fill("And here?")
+    here.page.goto(home)
+    here.wait_until_shown()
+    expect(part(here, "composer")).to_have_value("How many rows?")
+
+
 def test_no_letter_is_lost_of_what_is_typed_across_the_end_of_a_run(lab: Lab) -> None:
     notebook = begun(lab)
     letters = itertools.cycle("abcdefghij ")

@@ -101,6 +101,22 @@ def test_earlier_messages_are_read_and_the_reader_stays_where_he_was(lab: Lab) -
     expect(entries.first).to_have_text("YouQuestion 0")
 
 
+def test_each_of_many_messages_can_be_edited_by_the_whole_of_its_button(lab: Lab) -> None:
+    notebook = opened(lab, LONG)
+    pane = notebook.cell(0).get_by_role("log")
+    for n in range(410, 390, -1):
+        message = pane.get_by_text(f"Question {n}", exact=True)
+        message.hover()
+        button = pane.get_by_role("button", name="Edit this message").nth(n - 220)
+        box = button.bounding_box()
+        assert box is not None
+        for part_of_it in (1, box["height"] - 6):
+            button.click(trial=True, position={"x": box["width"] / 2, "y": part_of_it})
+        assert button.evaluate("b => parseFloat(getComputedStyle(b.parentNode).opacity)") > 0
+    button.click()
+    expect(part(notebook, "composer")).to_have_value("Question 391")
+
+
 def test_a_sub_agent_is_seen_at_work_in_its_card(lab: Lab) -> None:
     notebook = opened(lab, DELEGATING)
     card = notebook.cell(0).locator("[data-tool=task]")

@@ -16,6 +16,7 @@ type Comm = {
 };
 /** As much as is needed of JupyterLab's `Kernel.IKernelConnection`. */
 type Kernel = {
+  id?: string;
   supportsSubshells?: boolean;
   createComm(target: string): Comm;
   isDisposed?: boolean;

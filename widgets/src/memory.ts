@@ -33,10 +33,10 @@ export const MemoryContext = createContext<Memory>(newMemory());
 const kept = new WeakMap<Store, Map<string, Memory>>();
 
 /** What was left of the last view of that name, and is kept of the next. */
-export function memoryOf(store: Store, session: string, view: string): Memory {
+export function memoryOf(store: Store, view: string): Memory {
   const views = kept.get(store) ?? new Map<string, Memory>();
   kept.set(store, views);
-  const memory = views.get(view) ?? overReloads(`sagents ${session} ${view}`);
+  const memory = views.get(view) ?? overReloads(`sagents ${view}`);
   views.set(view, memory);
   return memory;
 }

@@ -1,6 +1,7 @@
 // The entry of the bundle: shows one view of a session in an element.
 import type { AnyModel } from "@anywidget/types";
 import { render as draw } from "preact";
+import { kernelOf } from "./control";
 import type { Source } from "./loader";
 import { memoryOf } from "./memory";
 import { askBy } from "./parts";
@@ -15,7 +16,8 @@ export function render({ model, source, el, signal }: Props): void {
   askBy((message) => store.tell(message));
   const name: ViewName = model.get("view") || "session";
   const runId = model.get("run_id") ?? "";
-  const memory = memoryOf(store, model.get("session_id") ?? "", `${name} ${runId}`);
+  // Notebooks of two folders may each have a conversation of that name.
+  const memory = memoryOf(store, `${kernelOf(model)?.id} ${model.get("session_id")} ${name} ${runId}`);
   drawOnce(el, memory, signal, {
     draw(el) {
       const root = el.firstElementChild ?? el.appendChild(document.createElement("div"));

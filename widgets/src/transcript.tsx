@@ -1,4 +1,5 @@
 // What was said and done, oldest first, with the answer that is being written at the end.
+import type { VNode } from "preact";
 import { useCallback, useContext, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
 import { ownersOf, resultsByEntry } from "./calls";
@@ -23,6 +24,8 @@ import { newestRun, waitsForThread, wants, type Entry, type Interrupt, type Tool
 
 /** What a message costs beside its text, in characters. */
 const MESSAGE = 600;
+/** So many messages are laid out together, or none of them: each frame of a scroll goes through all that may be. */
+const PART = 16;
 
 const NONE: Entry[] = [];
 
@@ -88,12 +91,15 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
   const first = useRef(from).current;
   const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
   const asks = useMemo(() => placesOf(state), [state.status, state.entries]);
-  const turns = entries.slice(from).flatMap(({ entry, key }, index) => {
+  const parts: Record<number, VNode[]> = {};
+  const add = (place: number, turn: VNode) => (parts[Math.floor(place / PART)] ??= []).push(turn);
+  entries.slice(from).forEach(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
-    if (entry.message.role === "tool") return [];
+    if (entry.message.role === "tool") return;
     const asksThis = from + index === prompt;
-    if (asksThis && typed) return fieldsOf(entry).length > 0 ? [<Given key={key} entry={entry} place={key} />] : [];
-    const turn = (
+    if (asksThis && typed) return fieldsOf(entry).length > 0 && add(key, <Given key={key} entry={entry} place={key} />);
+    add(
+      key,
       <Turn
         key={key}
         entry={entry}
@@ -103,28 +109,34 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
         folds={folds}
         placeOf={placeOf}
         far={from + index < first}
-      />
+      />,
     );
-    if (!onEdit || entry.message.role !== "user") return [turn];
+    if (!onEdit || entry.message.role !== "user") return;
     const actions = { state, entry, place: asks.get(entry), edited: edited?.entry === entry, onEdit };
-    return [turn, <MessageActions key={`${key} actions`} {...actions} />];
+    add(key, <MessageActions key={`${key} actions`} {...actions} />);
   });
   const pane = useStickyPane(state, from, sent);
   useGoingOn(pane.ref, state);
   // With the key of the message that it becomes it keeps its place, and all that is on the screen.
   const next = state.earlier + state.entries.length;
-  if (partial) turns.push(<Turn key={next} place={next} partial={partial} />);
+  if (partial) add(next, <Turn key={next} place={next} partial={partial} />);
   const placed = (id: string) => owners.has(id) && (!runId || owners.get(id)!.run_id === runId);
 
   return (
-    <div class="sagents-pane-frame">
+    <div class={`sagents-pane-frame ${pane.away && state.interrupt ? "sagents-pane-aside" : ""}`}>
       <QuestionProvider value={question}>
         <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
           {!runId && state.earlier > 0 && (
             <Earlier earlier={state.earlier} onArrival={pane.keep} />
           )}
           {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
-          <Drawn.Provider value={pane.soon}>{turns}</Drawn.Provider>
+          <Drawn.Provider value={pane.soon}>
+            {Object.entries(parts).map(([part, turns]) => (
+              <div key={part} class="sagents-part">
+                {turns}
+              </div>
+            ))}
+          </Drawn.Provider>
           {loose && <LooseQuestion state={state} question={question} placed={placed} />}
           {state.error && failed && !told && (
             <div class="sagents-banner sagents-banner-error" role="alert" data-testid="run-error">
