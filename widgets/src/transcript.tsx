@@ -91,8 +91,11 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
   const first = useRef(from).current;
   const prompt = runId ? entries.findIndex(({ entry }) => entry.message.role === "user") : -1;
   const asks = useMemo(() => placesOf(state), [state.status, state.entries]);
-  const parts: Record<number, VNode[]> = {};
-  const add = (place: number, turn: VNode) => (parts[Math.floor(place / PART)] ??= []).push(turn);
+  const parts = new Map<number, VNode[]>();
+  const add = (place: number, turn: VNode) => {
+    const part = Math.floor(place / PART);
+    parts.set(part, [...(parts.get(part) ?? []), turn]);
+  };
   entries.slice(from).forEach(({ entry, key }, index) => {
     // Results stand in the cards of their calls.
     if (entry.message.role === "tool") return;
@@ -123,7 +126,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
   const placed = (id: string) => owners.has(id) && (!runId || owners.get(id)!.run_id === runId);
 
   return (
-    <div class={`sagents-pane-frame ${pane.away && state.interrupt ? "sagents-pane-aside" : ""}`}>
+    <div class={`sagents-pane-frame ${pane.away && state.interrupt ? "sagents-aside" : ""}`}>
       <QuestionProvider value={question}>
         <div class="sagents-transcript" role="log" aria-live="off" tabIndex={0} aria-label="Conversation" ref={pane.ref}>
           {!runId && state.earlier > 0 && (
@@ -131,7 +134,7 @@ export function Transcript({ state, runId = "", loose = true, typed = false, sen
           )}
           {empty && !runId && <p class="sagents-empty">Nothing said yet.</p>}
           <Drawn.Provider value={pane.soon}>
-            {Object.entries(parts).map(([part, turns]) => (
+            {[...parts].map(([part, turns]) => (
               <div key={part} class="sagents-part">
                 {turns}
               </div>

@@ -52,3 +52,10 @@ test("a conversation that goes on from an early message is drawn though the long
   await new Promise((done) => setTimeout(done, 50));
   expect(find("entry").map((entry) => entry.textContent)).toEqual(["YouAnother"]);
 });
+
+test("a run that began in a conversation before this one is shown in its order, and so is a long one", async () => {
+  const numbered = (name: string) => Array.from({ length: 40 }, (_, n) => `${name} ${n}`);
+  const [before, now] = [numbered("Before"), numbered("Now")];
+  await show(emptyState({ past: before.map((text) => asked(text)), entries: now.map((text) => asked(text)) }), "run", "r1");
+  expect(texts()).toEqual([...before, ...now]);
+});
