@@ -8,7 +8,7 @@ const pageOut = "../sagents_nb/hub/web/static";
 
 // The loader travels with every widget model and the panel once per page, so both are kept small;
 // what sets formulas and what colours code, once per page that has any.
-const budgets = { "loader.js": 4_000, "panel.js": 215_160, "panel.css": 34_840, "math.js": 280_000, "colours.js": 50_000, "reopened.js": 3_000 };
+const budgets = { "loader.js": 4_000, "panel.js": 215_310, "panel.css": 34_690, "math.js": 280_000, "colours.js": 50_000, "reopened.js": 3_000 };
 // The page of a hub has the panel in its own bundle: most of it is that.
 const pageBudgets = { "dashboard.js": 330_000, "dashboard.css": 20_000 };
 

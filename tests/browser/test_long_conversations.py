@@ -117,6 +117,21 @@ def test_each_of_many_messages_can_be_edited_by_the_whole_of_its_button(lab: Lab
     expect(part(notebook, "composer")).to_have_value("Question 391")
 
 
+def test_a_hand_that_goes_to_newest_from_what_it_reads_finds_it(lab: Lab) -> None:
+    notebook = opened(lab, LONG)
+    notebook.cell(0).get_by_role("log").hover()
+    notebook.page.mouse.wheel(0, -3_000)
+    newest = notebook.cell(0).get_by_role("button", name="Newest")
+    box = newest.bounding_box()
+    assert box is not None
+    notebook.screenshot("newest-over-a-conversation")
+    notebook.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=20)
+    notebook.page.mouse.down()
+    notebook.page.mouse.up()
+    expect(newest).to_have_count(0)
+    expect(part(notebook, "entry").last).to_be_in_viewport()
+
+
 def test_a_sub_agent_is_seen_at_work_in_its_card(lab: Lab) -> None:
     notebook = opened(lab, DELEGATING)
     card = notebook.cell(0).locator("[data-tool=task]")

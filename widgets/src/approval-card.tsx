@@ -43,8 +43,11 @@ export function ApprovalCard({ asked }: { asked: Asked }) {
     answers.set(digest, { ...begun, ...changed });
     setBegun(answers.get(digest)!);
   };
-  // What is refused is still in the form.
-  useEffect(() => void (sent && answers.delete(digest)), [sent]);
+  // What is refused is still in the form, and still to be kept.
+  useEffect(() => {
+    if (sent) answers.delete(digest);
+    else if (draft || reason || text) answers.set(digest, begun);
+  }, [sent]);
   const may = (decision: string) => allowed_decisions.includes(decision);
   const locked = sent || chosen !== undefined;
   // What is answered no more shows what it is given, but for this.

@@ -57,19 +57,19 @@ export function Composer({ state, edited = null, onEdited = () => {}, onSent }: 
   }, [text, state.status]);
 
   // What was being written meanwhile comes back afterwards.
-  const draft = useRef({ text, items });
+  const draft = useRef<{ text: string; items: typeof items } | null>(null);
   useEffect(() => {
-    if (!edited) return;
-    draft.current = { text, items };
+    if (!edited) return void (draft.current = null);
+    draft.current ??= { text, items };
     clear(textOf(edited.entry.message));
     put(imagesOf(edited.entry.message));
     area.current?.focus();
   }, [edited]);
-  useEffect(() => void (memory.draft = edited ? draft.current.text : text), [text, edited]);
+  useEffect(() => void (memory.draft = draft.current?.text ?? text), [text, edited]);
   const leaveEdit = () => {
     onEdited();
-    clear(draft.current.text);
-    put(draft.current.items);
+    clear(draft.current!.text);
+    put(draft.current!.items);
     area.current?.focus();
   };
 
@@ -85,10 +85,14 @@ export function Composer({ state, edited = null, onEdited = () => {}, onSent }: 
   };
   /** What was taken back stands before what is being written. */
   const onBack = (message: Message) => {
-    const written = edited ? draft.current : { text: now.current, items: present() };
+    const written = draft.current ?? { text: now.current, items: present() };
     const text = [textOf(message), written.text].filter(Boolean).join("\n");
     const items = [...imagesOf(message), ...written.items];
-    if (edited) return void (draft.current = { text, items });
+    if (edited) {
+      draft.current = { text, items };
+      memory.draft = text;
+      return;
+    }
     write(text);
     put(items);
     area.current?.focus();

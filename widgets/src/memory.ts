@@ -31,33 +31,42 @@ export const newMemory = (): Memory => ({ folds: new Map(), reading: null, answe
 export const MemoryContext = createContext<Memory>(newMemory());
 
 const kept = new WeakMap<Store, Map<string, Memory>>();
+/** The last of each view on this page: what was written there goes on where it is drawn for another model. */
+const latest = new Map<string, Memory>();
 
 /** What was left of the last view of that name, and is kept of the next. */
 export function memoryOf(store: Store, view: string): Memory {
   const views = kept.get(store) ?? new Map<string, Memory>();
   kept.set(store, views);
-  const memory = views.get(view) ?? overReloads(`sagents ${view}`);
+  const { draft, answers } = latest.get(view) ?? overReload(view);
+  const memory = views.get(view) ?? { ...newMemory(), draft, answers };
   views.set(view, memory);
+  latest.set(view, memory);
   return memory;
 }
 
-/** A memory with what was written and not sent when the page was left: it is kept for this tab alone, as long as that is there. */
-function overReloads(place: string): Memory {
-  const memory = newMemory();
+type Written = Pick<Memory, "draft" | "answers">;
+
+/** What was written there and not sent when the page was left: it is kept for this tab alone, as long as that is there. */
+function overReload(view: string): Written {
   try {
-    const [draft, answers] = JSON.parse(sessionStorage.getItem(place)!) ?? [""];
-    memory.draft = draft;
-    memory.answers = new Map(answers);
-    const weak = new WeakRef(memory);
-    addEventListener("pagehide", () => {
-      const left = weak.deref();
-      if (left) sessionStorage.setItem(place, JSON.stringify([left.draft, [...left.answers]]));
-    });
+    const [draft, answers] = JSON.parse(sessionStorage.getItem(view)!);
+    return { draft: `${draft}`, answers: new Map(answers) };
   } catch {
-    // The host has no storage: what was written is lost then, as on any page.
+    return newMemory(); // there is none, or no storage, or another script's
   }
-  return memory;
 }
+
+addEventListener("pagehide", () => {
+  for (const [view, { draft, answers }] of latest) {
+    try {
+      sessionStorage.removeItem(view);
+      if (draft || answers.size) sessionStorage.setItem(view, JSON.stringify([draft, [...answers]]));
+    } catch {
+      // The storage is full, or there is none: what was written is lost then, as on any page.
+    }
+  }
+});
 
 /** Whether the fold at that place is open, and what its element needs to go on so. */
 export function useFold(place: string, initially = false) {

@@ -17,7 +17,7 @@ export function render({ model, source, el, signal }: Props): void {
   const name: ViewName = model.get("view") || "session";
   const runId = model.get("run_id") ?? "";
   // Notebooks of two folders may each have a conversation of that name.
-  const memory = memoryOf(store, `${kernelOf(model)?.id} ${model.get("session_id")} ${name} ${runId}`);
+  const memory = memoryOf(store, `sagents ${kernelOf(model)?.id} ${model.get("session_id")} ${name} ${runId}`);
   drawOnce(el, memory, signal, {
     draw(el) {
       const root = el.firstElementChild ?? el.appendChild(document.createElement("div"));

@@ -597,6 +597,18 @@ test("what was typed is there again when Jupyter draws the view anew, and a call
   expect(one("approval").textContent).not.toContain("are kept");
 });
 
+test("an edit that was refused is there again when Jupyter draws the view anew", async () => {
+  await show(inPlace(order));
+  model.answer = (message) => model.receive({ type: "error", id: message.id!, kind: "InvalidDecision", message: "No such town." });
+  await click("edit");
+  await type(fieldOf("to"), "Bergem");
+  await click("edit-save");
+  expect(one("approval").textContent).toContain("No such town.");
+  await showAgain();
+  await click("edit");
+  expect(fieldOf("to").value).toBe("Bergem");
+});
+
 test("an argument that is not as its tool says is JSON", async () => {
   await show(inPlace({ ...order, arguments: { boxes: 1.5, weight: null, fragile: "no", carrier: "TNT" }, numbers: {} }));
   await click("edit");

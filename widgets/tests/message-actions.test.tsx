@@ -1,7 +1,7 @@
 // The last message is said anew: what is sent, what comes back, and when it is offered.
 import { expect, test } from "vitest";
 import { emptyState } from "../dev/scenes";
-import { asked, click, el, find, model, one, press, said, sent, settle, show, type } from "./page";
+import { asked, click, el, find, model, one, press, said, sent, settle, show, showAgain, type } from "./page";
 
 const answered = [asked("First"), said({ type: "text", text: "One." }), asked("Second"), said({ type: "text", text: "Two." })];
 const area = () => one("composer") as HTMLTextAreaElement;
@@ -110,6 +110,42 @@ test("who keeps the message sends nothing, and has the draft again", async () =>
   await press(area(), "Enter");
   expect(sent("send")).toMatchObject([{ text: "draft" }]);
   expect(sent("send")[0]).not.toHaveProperty("instead");
+});
+
+test("the draft stays, whichever messages are picked for an edit and how often", async () => {
+  await show(emptyState({ entries: answered }));
+  await type(area(), "draft");
+  for (const index of [0, 1, 1]) await click("edit", index);
+  await showAgain();
+  expect(area().value).toBe("draft");
+  for (const index of [1, 0]) await click("edit", index);
+  await click("leave-edit");
+  expect(area().value).toBe("draft");
+});
+
+test("what is written goes on for another model of the conversation, and what was sent does not come back", async () => {
+  const session_id = "study";
+  await show(emptyState({ entries: answered }), "session", "", { session_id });
+  await type(area(), "First");
+  dispatchEvent(new Event("pagehide"));
+  await show(emptyState({ entries: answered }), "session", "", { session_id });
+  expect(area().value).toBe("First");
+  model.answer = (message) => model.receive({ type: "reply", id: message.id! });
+  await press(area(), "Enter");
+  await type(area(), "Second");
+  await show(emptyState({ entries: answered }), "session", "", { session_id });
+  expect(area().value).toBe("Second");
+  await type(area(), "");
+  dispatchEvent(new Event("pagehide"));
+  expect(sessionStorage.getItem("sagents undefined study session ")).toBeNull();
+});
+
+test.each(["null", "{}", "[null]", "[{}, 5]", '["x", [5]]', "no JSON"])("what another script has stored in its place, %s, breaks nothing", async (value) => {
+  const session_id = `odd ${value}`;
+  sessionStorage.setItem(`sagents undefined ${session_id} session `, value);
+  await show(emptyState({ entries: answered }), "session", "", { session_id });
+  await type(area(), "draft");
+  expect(area().value).toBe("draft");
 });
 
 test("the message that is being edited is marked, as long as it is", async () => {

@@ -42,10 +42,12 @@ export async function open(element: Element): Promise<void> {
   details.dispatchEvent(new Event("toggle"));
   await settle();
 }
-/** Shows a view of a session; with `answer`, of a kernel that answers so. */
-export async function show(state: ViewState, view = "session", runId = "", more: { typed?: boolean; waiting?: number; answer?: FakeModel["answer"] } = {}): Promise<void> {
+let conversations = 0;
+
+/** Shows a view of a session, of another one each time; with `answer`, of a kernel that answers so. */
+export async function show(state: ViewState, view = "session", runId = "", more: { typed?: boolean; waiting?: number; session_id?: string; answer?: FakeModel["answer"] } = {}): Promise<void> {
   const { answer, ...traits } = more;
-  model = new FakeModel(state, { view, run_id: runId, ...traits });
+  model = new FakeModel(state, { view, run_id: runId, session_id: `s${++conversations}`, ...traits });
   if (answer) model.answer = answer;
   draw();
   await settle();
