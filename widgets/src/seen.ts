@@ -12,6 +12,9 @@ function work() {
   if (waiting.size > 0) requestIdleCallback(work);
 }
 
+/** What is laid out together with all that stands beside it, and in it. */
+const SKIPPED = ".sagents-md-block, pre";
+
 /**
  * Whether what begins `far` off has come within a screen of what is seen of the transcript, or of
  * the window; with `idle` also once the page has had time for it.
@@ -19,11 +22,14 @@ function work() {
 export function useSeen(element: { current: Element | null }, far: boolean, idle = false): boolean {
   const [seen, setSeen] = useState(!far || typeof IntersectionObserver === "undefined");
   useEffect(() => {
-    if (seen || !element.current) return;
+    const { current } = element;
+    if (!current) return;
+    // So that the frame in which it comes into sight has less to do: the browser skips it until then.
+    if (seen) return void (far && current.querySelectorAll(SKIPPED).forEach((block) => block.getBoundingClientRect()));
     const look: IntersectionObserverCallback = (changes) => setSeen(changes.some((change) => change.isIntersecting));
-    const root = element.current.closest(".sagents-transcript");
+    const root = current.closest(".sagents-transcript");
     const observer = new IntersectionObserver(look, { root, rootMargin: "100% 0px" });
-    observer.observe(element.current);
+    observer.observe(current);
     const ready = () => setSeen(true);
     // Safari has no idle callbacks (https://caniuse.com/requestidlecallback).
     if (idle && typeof requestIdleCallback !== "undefined" && waiting.add(ready).size === 1) requestIdleCallback(work);

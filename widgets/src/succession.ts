@@ -19,7 +19,6 @@ type Drawing = { /** Draws there, or goes on with what is drawn there. */ draw: 
 export function drawOnce(el: HTMLElement, view: object, signal: AbortSignal, { draw, drop }: Drawing): void {
   signal.addEventListener("abort", () => drop(el));
   if (!moving.has(view)) draw(el);
-  if (typeof ResizeObserver === "undefined") return;
   shown.set(el, { view, draw });
   // An element that leaves the page loses both.
   const tops = new Map<Element, number>();

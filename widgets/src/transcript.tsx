@@ -381,8 +381,8 @@ function useStickyPane(state: ViewState, from: number, sent: number) {
     };
     pane.addEventListener("scroll", onScroll, { passive: true });
     // A pane of another width has its end elsewhere.
-    const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => (arriving.current ? arrive() : settle()));
-    observer?.observe(pane);
+    const observer = new ResizeObserver(() => (arriving.current ? arrive() : settle()));
+    observer.observe(pane);
     for (const hand of HANDS) pane.addEventListener(hand, touch, { passive: true });
     return () => {
       clearTimeout(resting);
@@ -390,7 +390,7 @@ function useStickyPane(state: ViewState, from: number, sent: number) {
       cancelAnimationFrame(frames);
       for (const hand of HANDS) pane.removeEventListener(hand, touch);
       pane.removeEventListener("scroll", onScroll);
-      observer?.disconnect();
+      observer.disconnect();
     };
   }, []);
   return { ref, away, toEnd, soon, keep };

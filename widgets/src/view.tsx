@@ -304,7 +304,6 @@ function useWaiting(model: Traits): number {
 function useWidth(element: { current: HTMLElement | null }): number {
   const [width, setWidth] = useState(0);
   useEffect(() => {
-    if (typeof ResizeObserver === "undefined") return;
     const observer = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
     observer.observe(element.current!);
     return () => observer.disconnect();

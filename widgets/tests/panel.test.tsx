@@ -709,8 +709,9 @@ test("what begins off the screen is plain text until the reader comes near", asy
   }
 });
 
-test("what begins off the screen is drawn by and by while the page has nothing to do", async () => {
+test("what begins off the screen is drawn and laid out by and by while the page has nothing to do", async () => {
   const idle: (() => void)[] = [];
+  const laidOut = vi.spyOn(Element.prototype, "getBoundingClientRect");
   vi.stubGlobal("requestIdleCallback", (work: () => void) => idle.push(work));
   vi.stubGlobal("IntersectionObserver", class {
     observe = () => {};
@@ -722,12 +723,16 @@ test("what begins off the screen is drawn by and by while the page has nothing t
     const drawn = () => find("entry").filter((entry) => entry.querySelector("strong")).length;
     for (let before = drawn(); before < 10; before++) {
       expect(idle).toHaveLength(1); // one at a time, so that no frame is late
+      laidOut.mockClear();
       idle.pop()!();
       await settle();
       expect(drawn()).toBe(before + 1);
+      const asked = laidOut.mock.contexts as Element[];
+      expect(find("entry").filter((entry) => asked.some((block) => entry.contains(block) && block.matches(".sagents-md-run *")))).toHaveLength(1);
     }
     expect(idle).toHaveLength(0);
   } finally {
+    laidOut.mockRestore();
     vi.unstubAllGlobals();
   }
 });

@@ -1,5 +1,5 @@
 // A view that JupyterLab draws anew, as it does with each change of an output, goes on as it was.
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { emptyState } from "../dev/scenes";
 import { el, model, one, settle, show, type } from "./page";
 import { render } from "../src/panel";
@@ -17,8 +17,8 @@ class OnThePage {
     this.#over = true;
   }
 }
-beforeAll(() => Object.assign(globalThis, { ResizeObserver: OnThePage }));
-afterAll(() => Reflect.deleteProperty(globalThis, "ResizeObserver"));
+beforeAll(() => void vi.stubGlobal("ResizeObserver", OnThePage));
+afterAll(() => void vi.unstubAllGlobals());
 
 /** A further element that shows the same. */
 function drawn(): HTMLElement {
