@@ -65,7 +65,7 @@ export function Composer({ state, edited = null, onEdited = () => {}, onSent }: 
     put(imagesOf(edited.entry.message));
     area.current?.focus();
   }, [edited]);
-  useEffect(() => void (memory.draft = draft.current?.text ?? text), [text, edited]);
+  useLayoutEffect(() => void (memory.draft = draft.current?.text ?? text), [text, edited]);
   const leaveEdit = () => {
     onEdited();
     clear(draft.current!.text);

@@ -140,6 +140,16 @@ test("what is written goes on for another model of the conversation, and what wa
   expect(sessionStorage.getItem("sagents undefined study session ")).toBeNull();
 });
 
+test("the last letter is kept of who leaves the page before it is painted", async () => {
+  const session_id = "left at once";
+  await show(emptyState({ entries: answered }), "session", "", { session_id });
+  area().value = "First";
+  area().dispatchEvent(new Event("input", { bubbles: true }));
+  await Promise.resolve();
+  dispatchEvent(new Event("pagehide"));
+  expect(sessionStorage.getItem(`sagents undefined ${session_id} session `)).toBe('["First",[]]');
+});
+
 test.each(["null", "{}", "[null]", "[{}, 5]", '["x", [5]]', "no JSON"])("what another script has stored in its place, %s, breaks nothing", async (value) => {
   const session_id = `odd ${value}`;
   sessionStorage.setItem(`sagents undefined ${session_id} session `, value);

@@ -1,5 +1,5 @@
 // The threads of an agency as a tree: below each those that it has begun.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "../button";
 import { ErrorText } from "../error-text";
 import { useDoing, useHub, type Blueprint, type Thread } from "./hub";
@@ -103,7 +103,7 @@ export function NewThread({ agency, name, blueprints, onMade }: NewProps) {
   const area = useRef<HTMLTextAreaElement>(null);
   const type = blueprints?.some((each) => each.name === draft.type) ? draft.type : (blueprints?.[0]?.name ?? "");
   const chosen = blueprints?.find((each) => each.name === type);
-  useEffect(() => void drafts.set(agency, draft), [draft]);
+  useLayoutEffect(() => void drafts.set(agency, draft), [draft]);
   const change = (changes: Partial<typeof draft>) => setDraft({ ...draft, ...changes });
   const begin = async () => {
     if (busy || !type) return;
