@@ -48,13 +48,14 @@ class Text(str):
 def status_text(session: Session, beside_panel: bool = False) -> str:
     """One line, what runs without being asked about any more, and what waits or is left to do.
 
-    ``beside_panel`` if the buttons to answer with stand above.
+    ``beside_panel`` if that stands above, with the buttons to answer with.
     """
     line = f"{session.id}: {status_line(session)}"
     if allowed := session.always_allowed:
         line += f"\nAlways allowed here: {', '.join(allowed)}; %agent ask asks again."
     if session.interrupt is not None:
-        return f"{line}\n{interrupt_text(session, beside_panel)}"
+        asked = "It waits for your answer above." if beside_panel else interrupt_text(session)
+        return f"{line}\n{asked}"
     if session.status == "paused" and not beside_panel:
         return f"{line}\n%agent continue goes on."
     return f"{line}\n{session.error}" if session.error else line
@@ -108,8 +109,8 @@ _LISTED = 50
 _EVERY = 1_000_000
 
 
-def interrupt_text(session: Session, beside_panel: bool = False) -> str:
-    """What waits for a decision, with the exact arguments; ``beside_panel`` as above."""
+def interrupt_text(session: Session) -> str:
+    """What waits for a decision, with the exact arguments."""
     interrupt = session.interrupt
     if interrupt is None:
         return "Nothing waits for a decision."
@@ -128,7 +129,7 @@ def interrupt_text(session: Session, beside_panel: bool = False) -> str:
                 f"      The agent has no tool {name} by now, so the call would fail. Define it and "
                 f"add it with %agent tools add {name}, or {otherwise}."
             )
-    if not beside_panel and any("approve" not in request.allowed_decisions for request in requests):
+    if any("approve" not in request.allowed_decisions for request in requests):
         # No magic answers in words; the panel has a button for each answer.
         shown = (
             f"sa.sessions.get({session.id!r})" if session.id in sessions.list() else "The session"

@@ -107,7 +107,7 @@ def test_after_a_restart_an_approval_is_given_and_the_run_goes_on(lab: Lab) -> N
     notebook.set_source(0, SETUP.replace("TURN", "told"))
     run(notebook, 0, 2, 3, 4)
     expect(notebook.cell_output(2)).to_contain_text("study: kept, waits for an answer, last used")
-    expect(notebook.cell_output(3)).to_contain_text("1 call waits for a decision:")
+    expect(notebook.cell_output(3)).to_contain_text("It waits for your answer above.")
     part(notebook, 4, "approve").click()
     expect(part(notebook, 4, "sagents-panel")).to_contain_text("The tool said:")
     run(notebook, 5)

@@ -152,9 +152,12 @@ def test_an_approval_that_waits_can_be_given_after_a_restart(
 
     kernel = new_kernel()
     kernel.ok(agent.format(turns="'Written.'"), front_end=True)
-    loaded = str(kernel.ok(f"%agent load {name}", front_end=True).value)
-    assert "interrupted" in loaded
-    assert "write_file" in loaded
+    loaded = kernel.ok(f"%agent load {name}", front_end=True)
+    assert "interrupted" in str(loaded.value)
+    # It is asked in the panel, and told once.
+    assert "It waits for your answer above." in str(loaded.value)
+    assert "write_file" not in str(loaded.value)
+    assert "write_file" in loaded.shown[0]["text/markdown"]
     kernel.ok(f"s = sa.sessions.get('{name}'); s.approve().result()")
     assert kernel.ok("print(s.files.read('/a.md').content, s.messages[-1].text)").text == (
         "A Written.\n"
@@ -260,11 +263,10 @@ agent = sa.Agent(sa.ScriptedModel([sa.ToolCall("c1", "upload", {"name": "a"})]),
     kernel = new_kernel()
     loaded = str(kernel.ok("%agent load study", front_end=True).value)
     assert "study: interrupted" in loaded
-    assert "The process ended when this had begun: upload. Look whether it ran" in loaded
-    # The panel above has the buttons.
-    assert "buttons" not in loaded
-    assert "or do not run it again." in loaded
+    assert "It waits for your answer above." in loaded  # the panel has the buttons
     status = str(kernel.ok("%agent status", front_end=True).value)
+    assert "The process ended when this had begun: upload. Look whether it ran" in status
+    assert "or do not run it again." in status
     assert "sa.sessions.get('study') as the last line of a cell shows buttons" in status
 
 
