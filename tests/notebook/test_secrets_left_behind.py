@@ -155,7 +155,7 @@ def test_no_error_of_a_model_quotes_a_secret_in_panel_or_notebook(
 
 
 def test_no_secret_that_a_tool_tells_or_raises_is_in_what_magics_show(failing: Kernel) -> None:
-    failing.ok("agent = agent_of(calls, 'done')\n%agent use agent", front_end=True)
+    failing.ok("session = sa.Session(agent_of(calls, 'done'))\n%agent use session", front_end=True)
     failing.ok("%%agent --plain\ngo", front_end=True)
     for code in ("tool_calls", "messages", "decisions", "usage", "files", "todos"):
         shown = failing.ok(f"%agent frame {code}", front_end=True)
