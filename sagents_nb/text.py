@@ -2,17 +2,20 @@ r"""Text that every encoding takes.
 
 Cut text and names of files that are not UTF-8 hold lone surrogates, halves of characters, which
 UTF-8 and so providers, databases, pages and files refuse. Text to be read gets a mark in their
-place (:func:`whole`): "?" in a conversation and in what is written about it, U+FFFD in copies of
-it for programs: requests, frames, search. What two texts are told apart by keeps them
-(:func:`exact`, :func:`digest`), and what is stored is escaped, so that it comes back
-(``serialization.portable``).
+place (:func:`whole`): "?" in a conversation, U+FFFD in copies of it for programs: requests,
+frames, search. Where a conversation is written down they are spelled out, as all that hides. What
+two texts are told apart by keeps them (:func:`exact`, :func:`digest`), and what is stored is
+escaped, so that it comes back (``serialization.portable``). What people decide on goes to a page
+and back as it is (:func:`carried`, :func:`brought_back`).
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .errors import pass_on
@@ -39,13 +42,40 @@ def whole(text: str, mark: str = "?") -> str:
 
 def whole_data(data: Any, mark: str = "?") -> Any:
     """JSON-ready ``data`` with all its texts, also the keys, as :func:`whole` makes them."""
+    return _with_texts(data, partial(whole, mark=mark))
+
+
+def _with_texts(data: Any, change: Callable[[str], str]) -> Any:
     if isinstance(data, str):
-        return whole(data, mark)
+        return change(data)
     if isinstance(data, dict):
-        return {whole(str(key), mark): whole_data(value, mark) for key, value in data.items()}
+        return {change(str(key)): _with_texts(value, change) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [whole_data(value, mark) for value in data]
+        return [_with_texts(value, change) for value in data]
     return data
+
+
+# Half characters on a page: as many code points that nobody uses, at the end of plane 16.
+_CARRIED = re.compile("[\U0010d800-\U0010dfff]")
+_PLANE = 0x100000
+
+
+def carried(data: Any) -> Any:
+    r"""JSON-ready ``data`` for a page, which shows each half character as one that hides.
+
+    >>> carried({"path": "a\udcff"})
+    {'path': 'a\U0010dcff'}
+    """
+    return _with_texts(data, partial(HALF_CHARACTER.sub, lambda half: chr(ord(half[0]) + _PLANE)))
+
+
+def brought_back(data: Any) -> Any:
+    r"""What comes from a page of data that were :func:`carried` to it.
+
+    >>> brought_back(carried({"path": "a\udcff"})) == {"path": "a\udcff"}
+    True
+    """
+    return _with_texts(data, partial(_CARRIED.sub, lambda half: chr(ord(half[0]) - _PLANE)))
 
 
 def text_or_why(value: Any, write: Callable[[Any], str] = str) -> str:

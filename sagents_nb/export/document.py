@@ -42,7 +42,6 @@ from ..messages import (
 from ..models.demo import DemoModel
 from ..redaction import masked, secrets_of_names
 from ..state import TODOS, Todo
-from ..text import whole
 from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, title_of, usage_line, visible
 
 MOST_TEXT = 200_000
@@ -170,7 +169,7 @@ def document_of(
     hidden = {*secrets, *secrets_of_names({})}
 
     def clean(text: Any) -> str:
-        return visible(masked(whole(str(text)).replace("\r\n", "\n"), hidden))
+        return visible(masked(str(text).replace("\r\n", "\n"), hidden))
 
     messages = conversation.state.messages
     models = [str(m.metadata["model"]) for m in messages if m.metadata.get("model")]

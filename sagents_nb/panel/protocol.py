@@ -27,6 +27,7 @@ from ..events import (
     ToolExecutionEnd,
     ToolExecutionStart,
 )
+from ..kinds import HALF_CHARACTER
 from ..messages import (
     BRANCH,
     DECISION,
@@ -42,6 +43,7 @@ from ..messages import (
 )
 from ..serialization import encoded
 from ..state import to_data
+from ..text import carried
 from ..tools import Tool
 
 SHOWN_ENTRIES = 200
@@ -182,18 +184,33 @@ def _said(message: dict[str, Any], partial: dict[str, Any] | None) -> dict[str, 
 
 
 def interrupt_data(interrupt: dict[str, Any]) -> dict[str, Any]:
-    """An interrupt whose requests say how their numbers are written."""
-    requests = [with_numbers(request) for request in interrupt.get("action_requests", ())]
+    """An interrupt whose requests are exact."""
+    requests = [exact_call(request) for request in interrupt.get("action_requests", ())]
     return {**interrupt, "action_requests": requests} if requests else interrupt
 
 
-def with_numbers(call: dict[str, Any]) -> dict[str, Any]:
-    """A call with the text of each number that a page, which knows floats only, shows otherwise.
+def exact_call(call: dict[str, Any]) -> dict[str, Any]:
+    """A call whose arguments, defaults among them, a page can show as they are.
 
-    By its place in the arguments, defaults among them, as a JSON Pointer (RFC 6901).
+    It has the text of each number that a page, which knows floats only, shows otherwise, by its
+    place as a JSON Pointer (RFC 6901); and its half characters are :func:`.carried`.
     """
+    given = [name for name in ("arguments", "defaults") if name in call]
+    if has_halves([call[name] for name in given]):
+        call = {
+            **call,
+            **{name: carried(call[name]) for name in (*given, "display_text") if name in call},
+        }
     numbers = dict(_numbers({**call.get("defaults", {}), **call.get("arguments", {})}))
     return {**call, "numbers": numbers} if numbers else call
+
+
+def has_halves(value: Any) -> bool:
+    """Whether a text in it, or a name, has half characters."""
+    return any(
+        (isinstance(leaf, str) and HALF_CHARACTER.search(leaf)) or HALF_CHARACTER.search(place)
+        for place, leaf in _leaves(value)
+    )
 
 
 def with_display_texts(message: dict[str, Any], tools: Mapping[str, Tool]) -> dict[str, Any]:
@@ -208,16 +225,23 @@ def with_display_texts(message: dict[str, Any], tools: Mapping[str, Tool]) -> di
     return {**message, "parts": parts} if parts else message
 
 
-def _numbers(value: Any) -> Iterator[tuple[str, str]]:
+def _leaves(value: Any) -> Iterator[tuple[str, Any]]:
+    """What has nothing in it, by its place."""
     left = [("", value)]
     while left:  # no function that calls itself: arguments may nest deeper than Python's stack
         place, value = left.pop()
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             for key, item in value.items():
                 left.append((f"{place}/{key.replace('~', '~0').replace('/', '~1')}", item))
-        elif isinstance(value, list):
+        elif isinstance(value, list) and value:
             left += ((f"{place}/{index}", item) for index, item in enumerate(value))
-        elif isinstance(value, float):
+        else:
+            yield place, value
+
+
+def _numbers(data: Any) -> Iterator[tuple[str, str]]:
+    for place, value in _leaves(data):
+        if isinstance(value, float):
             if not math.isfinite(value):
                 yield place, {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
             elif value.is_integer():
@@ -245,7 +269,7 @@ def shortened_message(message: dict[str, Any]) -> dict[str, Any]:
         return {**message, "parts": kept}
     if message["role"] not in ("tool", "assistant") or not parts:
         return message
-    change = {"tool_result": shortened, "tool_call": with_numbers}
+    change = {"tool_result": shortened, "tool_call": exact_call}
     return {**message, "parts": [change.get(p["type"], dict)(p) for p in parts]}
 
 
@@ -257,7 +281,7 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     It says how its call ended, where :attr:`.ToolResult.status` is no matter of ``is_error``, and
     what was decided on it. Of its metadata a page shows the arguments that somebody edited and the
     defaults that were taken beside them, which say how their numbers are written, as
-    :func:`with_numbers`; the list of to-dos that was done and cleared; whether its images stand in
+    :func:`exact_call`; the list of to-dos that was done and cleared; whether its images stand in
     the cell too; and what became of the task that it was of another agent.
     """
     result = dict(result)
@@ -271,6 +295,8 @@ def shortened(result: dict[str, Any]) -> dict[str, Any]:
     shown = {
         name: metadata[name] for name in (DEFAULTS, EDITED) if isinstance(metadata.get(name), dict)
     }
+    if has_halves(shown):
+        shown = carried(shown)
     if numbers := dict(_numbers({n: v for taken in shown.values() for n, v in taken.items()})):
         result["numbers"] = numbers
     if isinstance(task := metadata.get("task"), dict):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from .. import kinds
 from ..errors import InvalidDecision, SagentsError, StaleApproval
 from ..files.filesystem import VirtualFilesystem
-from ..interrupts import canonical_json
+from ..interrupts import ActionRequest, canonical_json
 from ..messages import (
     BRANCH,
     IMAGE_TYPES,
@@ -36,9 +36,10 @@ from ..messages import (
 from ..runtime.thread import runtime
 from ..session import Session, sessions
 from ..state import to_data
+from ..text import brought_back
 from .files import read_change, read_changes, read_file, undo_change
 from .models import choices, choose
-from .protocol import plain, queued_text, with_new_images
+from .protocol import has_halves, plain, queued_text, with_new_images
 from .publisher import publisher_of
 
 MOST_ATTACHED = 8
@@ -358,7 +359,7 @@ def _decide(by: str, session: Session, request: dict[str, Any]) -> dict[str, Any
     decisions, digests = {}, {}
     interrupt = session.interrupt
     requests = () if interrupt is None else interrupt.action_requests
-    defaults = {request.tool_call_id: request.defaults for request in requests}
+    asked = {request.tool_call_id: request for request in requests}
     if not isinstance(given := request["decisions"], dict):
         raise InvalidDecision("Decisions are an object, one for each call.")
     for tool_call_id, fields in given.items():
@@ -376,17 +377,29 @@ def _decide(by: str, session: Session, request: dict[str, Any]) -> dict[str, Any
             except ValueError as error:
                 raise InvalidDecision(str(error), tool_call_id=tool_call_id) from None
             decision["arguments"] = {**decision["arguments"], **written}
-        if isinstance(edited := decision.get("arguments"), dict):
-            shown = defaults.get(tool_call_id, {})
-            decision["arguments"] = {n: v for n, v in edited.items() if not _is_in(shown, n, v)}
+        if isinstance(edited := decision.get("arguments"), dict) and tool_call_id in asked:
+            decision["arguments"] = _edited(asked[tool_call_id], edited)
         decisions[tool_call_id] = decision
     session.decide(decisions, interrupt_id=request["interrupt_id"], digests=digests, by=by)
     return {}
 
 
-def _is_in(defaults: Mapping[str, Any], name: str, value: Any) -> bool:
-    """Whether that is a default which a form has shown and nobody changed."""
-    return name in defaults and canonical_json(defaults[name]) == canonical_json(value)
+def _edited(asked: ActionRequest, edited: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an edit: those that nobody changed are as they were asked for.
+
+    A page has the names of an object in an order of its own. Defaults that a form has shown are
+    none of them.
+    """
+    if has_halves([asked.arguments, asked.defaults]):
+        edited = brought_back(edited)
+    changed = {n: v for n, v in edited.items() if not _is_in(asked.defaults, n, v)}
+    given = asked.arguments
+    return {n: given[n] if _is_in(given, n, v) else v for n, v in changed.items()}
+
+
+def _is_in(shown: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether a form has shown that value of that name, and nobody changed it."""
+    return name in shown and canonical_json(shown[name]) == canonical_json(value)
 
 
 def _cancel(session: Session, request: dict[str, Any]) -> dict[str, Any]:

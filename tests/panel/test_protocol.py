@@ -159,15 +159,15 @@ def pay(amount: float, tip: float = 1.0) -> str:
 def test_nothing_is_said_of_numbers_that_a_page_shows_as_they_are() -> None:
     arguments = {"a": [0, -1, 0.5, 1e-7, 2**53 - 1, True, None, "1.0"]}
     call = {"tool_call_id": "c1", "arguments": arguments}
-    assert protocol.with_numbers(call) == call
-    assert protocol.with_numbers({"tool_call_id": "c1"}) == {"tool_call_id": "c1"}
+    assert protocol.exact_call(call) == call
+    assert protocol.exact_call({"tool_call_id": "c1"}) == {"tool_call_id": "c1"}
 
 
 def test_numbers_are_found_deeper_than_the_stack_is() -> None:
     deep: Any = 1.0
     for _ in range(5_000):
         deep = [deep]
-    assert list(protocol.with_numbers({"arguments": {"a": deep}})["numbers"].values()) == ["1.0"]
+    assert list(protocol.exact_call({"arguments": {"a": deep}})["numbers"].values()) == ["1.0"]
 
 
 # Merging

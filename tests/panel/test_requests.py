@@ -831,6 +831,47 @@ def test_defaults_that_a_form_has_shown_and_nobody_changed_are_no_edit() -> None
     assert result.metadata["defaults"] == {"carrier": "DHL", "weight": 1.0}
 
 
+def test_a_page_shows_half_characters_and_an_edit_keeps_them() -> None:
+    data = {"path": "/a\udcff.txt", "more": [{"z\udcff": "\ud83d"}], "n": 1}
+    session, given = session_that_asks_for({"data": data})
+    page = page_of(session)
+    (asked,) = page.state["interrupt"]["action_requests"]
+    shown = asked["arguments"]["data"]
+    assert shown["path"] == "/a\U0010dcff.txt"
+    assert shown["more"] == [{"z\U0010dcff": "\U0010d83d"}]
+    edit = {"type": "edit", "arguments": {"data": {**shown, "n": 2}}}
+    assert ask(session, decision(session, w1=edit))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert given == [{**data, "n": 2}]
+    ran = session.messages[2].tool_results[0].metadata["edited_arguments"]
+    assert ran == {"data": {**data, "n": 2}}
+    until(lambda: page.state["status"] == "idle")
+    told = page.state["entries"][2]["message"]["parts"][0]["metadata"]["edited_arguments"]
+    assert told == {"data": {**shown, "n": 2}}
+
+
+def test_what_an_edit_leaves_alone_keeps_the_order_of_its_names() -> None:
+    given: list[Any] = []
+
+    @sa.tool
+    def put(path: str, columns: Any) -> str:
+        """Put."""
+        given.append(columns)
+        return "put"
+
+    columns = {"2": "b", "1": "a", "name": {"y": 1, "x": 2}}
+    call = sa.ToolCall("w1", "put", {"path": "/a", "columns": columns})
+    agent = sa.Agent(sa.ScriptedModel([call, "Done."]), tools=[put], interrupt_on=["put"])
+    session = sa.Session(agent)
+    session.send("go").result()
+    # A page has the names that are numbers first.
+    other = {"1": "a", "2": "b", "name": {"x": 2, "y": 1}}
+    edit = {"type": "edit", "arguments": {"path": "/b", "columns": other}}
+    assert ask(session, decision(session, w1=edit))["type"] == "reply"
+    until(lambda: session.status == "idle")
+    assert repr(given) == repr([columns])
+
+
 @pytest.mark.parametrize("text", ["", "[1]", "{", "7", 7, None, {}])
 def test_an_edit_with_json_that_is_no_object_is_an_error(text: Any) -> None:
     session, given = session_that_asks_for({"data": 1})

@@ -6,7 +6,7 @@ import { Faint, FaintLine } from "./faint";
 import { count, oneLine } from "./format";
 import { isLanguage, languageOf } from "./languages";
 import { Line, TextBlock, Visible } from "./text-block";
-import { canonicalJson, placeIn, type Numbers } from "./visible";
+import { exactJson, placeIn, type Numbers } from "./visible";
 import type { Json, JsonObject } from "./protocol";
 
 const SHORT = 72;
@@ -24,7 +24,7 @@ type Props = {
 export function Arguments({ tool, values: given, numbers = {}, defaults, before }: Props) {
   const values = { ...given, ...defaults };
   const change = changeOf(tool, values, before);
-  const json = (name: string, value: Json, indent?: number) => canonicalJson(value, indent, numbers, placeIn("", name));
+  const json = (name: string, value: Json, indent?: number) => exactJson(value, indent, numbers, placeIn("", name));
   const rows = Object.entries(values).filter(([name]) => !change?.said.includes(name));
   if (rows.length === 0 && !change) return <FaintLine>No arguments</FaintLine>;
   // What stands beside its name comes first, so that all of it is seen before the long.
@@ -91,7 +91,7 @@ export function summaryOf({ arguments: values = {}, numbers }: { arguments?: Jso
       ? value
       : Array.isArray(value) && value.some((item) => item && typeof item === "object")
         ? count(value.length, "item")
-        : canonicalJson(value, 0, numbers, placeIn("", name)),
+        : exactJson(value, 0, numbers, placeIn("", name)),
   );
   return oneLine(shown.join(" · "), 120);
 }
@@ -119,7 +119,7 @@ export function codeOf(name: string, value: Json, values: JsonObject): string {
 
 function isShort(value: Json): boolean {
   if (typeof value === "string") return value.length <= SHORT && !value.includes("\n");
-  return canonicalJson(value, 0).length <= SHORT;
+  return exactJson(value, 0).length <= SHORT;
 }
 
 /** Whether a text can stand without quotes: it has no edges to be missed, and reads as nothing else. */

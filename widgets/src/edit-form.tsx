@@ -6,7 +6,7 @@ import { Button } from "./button";
 import { ErrorText } from "./error-text";
 import { Faint } from "./faint";
 import { Line } from "./text-block";
-import { canonicalJson, hasHidden, placeIn, spelledOut, type Numbers } from "./visible";
+import { exactJson, hasHidden, placeIn, spelledOut, type Numbers } from "./visible";
 import type { Json, JsonObject, Parameter } from "./protocol";
 
 type Props = {
@@ -53,9 +53,9 @@ function kindsOf(values: JsonObject, parameters: Record<string, Parameter>, numb
   const found: Record<string, string> = {};
   for (const [name, value] of Object.entries(values)) {
     const { type, enum: choices } = (Object.hasOwn(parameters, name) && parameters[name]) || {};
-    const json = canonicalJson(value, 0, numbers, placeIn("", name));
+    const json = exactJson(value, 0, numbers, placeIn("", name));
     const fits = choices
-      ? choices.some((choice) => canonicalJson(choice, 0) === json)
+      ? choices.some((choice) => exactJson(choice, 0) === json)
       : type === "boolean"
         ? typeof value === "boolean"
         : type && (type === "integer" ? WHOLE : NUMBER).test(json);
@@ -106,7 +106,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
   const [{ rest, ...start }] = useState(() => {
     const kinds = kindsOf(values, parameters, numbers);
     const { texts, rest } = splitArguments(Object.fromEntries(Object.entries(values).filter(([name]) => !Object.hasOwn(kinds, name))));
-    return { kinds, texts, rest, json: canonicalJson(rest, 2, numbers) };
+    return { kinds, texts, rest, json: exactJson(rest, 2, numbers) };
   });
   const { kinds, texts, json } = draft ?? start;
   const change = (changed: Partial<Draft>) => onDraft({ kinds, texts, json, ...changed });
@@ -175,7 +175,7 @@ export function EditForm({ values: given, numbers, defaults, parameters = {}, di
               {choices ? (
                 <select {...field(name)} value={text} onChange={(event) => set(name, event.currentTarget.value)}>
                   {choices.map((choice) => (
-                    <option key={choice} value={canonicalJson(choice, 0)}>
+                    <option key={choice} value={exactJson(choice, 0)}>
                       {typeof choice === "string" ? spelledOut(choice) : `${choice}`}
                     </option>
                   ))}

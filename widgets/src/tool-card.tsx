@@ -18,7 +18,7 @@ import { RichText } from "./rich-text";
 import { Line, TextBlock, Visible } from "./text-block";
 import { OtherPart } from "./turns";
 import { useRequest } from "./use-store";
-import { canonicalJson } from "./visible";
+import { exactJson } from "./visible";
 import { AgentStream, InsideAgent } from "./agent-stream";
 import type { AgentState, Decided, Json, JsonObject, ToolCall, ToolInfo, ToolResult } from "./protocol";
 
@@ -258,7 +258,7 @@ function Result({ result, rich }: { result: ToolResult; rich: boolean }) {
           if (failed) return <Problem key={index} text={part.text} />;
           return rich ? <RichText key={index} text={part.text} /> : <TextBlock key={index} text={part.text} />;
         }
-        if (part.type === "json") return <TextBlock key={index} text={canonicalJson(part.data)} />;
+        if (part.type === "json") return <TextBlock key={index} text={exactJson(part.data)} />;
         return <OtherPart key={index} part={part} />;
       })}
       {shortened && inside && <FaintLine>The beginning of {count(shortened, "character")}</FaintLine>}

@@ -107,17 +107,15 @@ export type Numbers = Record<string, string>;
 export const placeIn = (place: string, name: string | number) =>
   `${place}/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-/** JSON with sorted keys, as the kernel's digest sees it, and with escapes for what hides. */
-export function canonicalJson(value: unknown, indent = 2, numbers: Numbers = {}, place = ""): string {
+/** JSON, with escapes for what hides. */
+export function exactJson(value: unknown, indent = 2, numbers: Numbers = {}, place = ""): string {
   const write = (value: unknown, place: string, margin: string): string => {
     if (value === null || typeof value !== "object") return numbers[place] ?? JSON.stringify(value) ?? "null";
     const inner = margin + " ".repeat(indent);
     const list = Array.isArray(value);
     const items = list
       ? value.map((item, index) => write(item, placeIn(place, index), inner))
-      : Object.keys(value)
-          .sort()
-          .map((key) => `${JSON.stringify(key)}:${indent ? " " : ""}${write((value as never)[key], placeIn(place, key), inner)}`);
+      : Object.keys(value).map((key) => `${JSON.stringify(key)}:${indent ? " " : ""}${write((value as never)[key], placeIn(place, key), inner)}`);
     const [open, close] = list ? "[]" : "{}";
     if (items.length === 0) return open! + close;
     return indent ? `${open}\n${inner}${items.join(`,\n${inner}`)}\n${margin}${close}` : open + items.join() + close;

@@ -158,7 +158,7 @@ test("the form offers defaults as well", async () => {
   await type(find("edit-field")[1]!, "UPS");
   await click("edit-save");
   const edited = { to: "Oslo", carrier: "UPS", weight: 1, note: null, toString: "x" };
-  const json = '{\n  "note": null,\n  "weight": 1.0\n}';
+  const json = '{\n  "weight": 1.0,\n  "note": null\n}';
   expect(sent("decide")[0]!.decisions).toEqual({ s1: { type: "edit", digest: "dx", arguments: edited, json } });
 });
 

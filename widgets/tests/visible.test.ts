@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseCsv } from "../src/csv";
 import { joinArguments, splitArguments, type Edited } from "../src/edit-form";
-import { canonicalJson, hasHidden, pieces, spelledOut } from "../src/visible";
+import { exactJson, hasHidden, pieces, spelledOut } from "../src/visible";
 
 const HIDDEN: [string, string][] = [
   ["\u202e", "right-to-left override"],
@@ -35,7 +35,7 @@ test.each(HIDDEN)("%j is shown", (character, name) => {
   expect(found[1]!.text).toBe(`\\u{${character.codePointAt(0)!.toString(16).padStart(4, "0")}}`);
   expect(found[1]!.really).toContain(name);
   expect(hasHidden(character)).toBe(true);
-  const json = canonicalJson({ a: character });
+  const json = exactJson({ a: character });
   expect(hasHidden(json)).toBe(false);
   expect(JSON.parse(json)).toEqual({ a: character });
 });
@@ -47,20 +47,25 @@ test("what people see is left alone", () => {
   expect(pieces("")).toEqual([]);
 });
 
-test("canonical JSON sorts keys, deeply", () => {
-  expect(canonicalJson({ b: 1, a: [{ d: null, c: true }] }, 0)).toBe('{"a":[{"c":true,"d":null}],"b":1}');
+test("names stay in their order", () => {
+  expect(exactJson({ b: 1, a: [{ d: null, c: true }] }, 0)).toBe('{"b":1,"a":[{"d":null,"c":true}]}');
+});
+
+test("a half character, which the kernel tells as one of plane 16, is seen", () => {
+  expect(pieces("/a\u{10dcff}.txt")[1]).toEqual({ text: "\\u{10dcff}", really: "U+10DCFF invisible character" });
+  expect(exactJson("\u{10dcff}", 0)).toBe('"\\udbf7\\udcff"');
 });
 
 test("numbers are written as the kernel says, in their places", () => {
   const value = { b: [1, { "c/d~e": null }], a: -0, d: 2, e: { "": 9007199254740992 } };
   const numbers = { "/b/0": "1.0", "/b/1/c~1d~0e": "NaN", "/a": "-0.0", "/e/": "9007199254740993" };
-  expect(canonicalJson(value, 0, numbers)).toBe('{"a":-0.0,"b":[1.0,{"c/d~e":NaN}],"d":2,"e":{"":9007199254740993}}');
-  expect(canonicalJson(1, 0, { "/n": "1.0" }, "/n")).toBe("1.0");
+  expect(exactJson(value, 0, numbers)).toBe('{"b":[1.0,{"c/d~e":NaN}],"a":-0.0,"d":2,"e":{"":9007199254740993}}');
+  expect(exactJson(1, 0, { "/n": "1.0" }, "/n")).toBe("1.0");
 });
 
-test("without that, canonical JSON is JSON", () => {
+test("without that, it is JSON", () => {
   for (const value of [{ a: [1, { b: "x\n" }], c: {}, d: [] }, [], [[]], "text", 0.5, null, true, { "": [null, [false]] }]) {
-    for (const indent of [0, 2]) expect(canonicalJson(value, indent)).toBe(JSON.stringify(value, null, indent));
+    for (const indent of [0, 2]) expect(exactJson(value, indent)).toBe(JSON.stringify(value, null, indent));
   }
 });
 
@@ -105,8 +110,8 @@ test("texts get fields, the rest is JSON, and order survives", () => {
   const { texts, rest } = splitArguments(values);
   expect(texts).toEqual({ file_path: "/a", content: "x\ny" });
   expect(rest).toEqual({ lines: [1, 2], hidden: "a\u202eb" });
-  const joined = joinArguments(values, texts, canonicalJson(rest, 0)) as Edited;
-  expect(joined).toEqual({ arguments: values, json: '{"hidden":"a\\u202eb","lines":[1,2]}' });
+  const joined = joinArguments(values, texts, exactJson(rest, 0)) as Edited;
+  expect(joined).toEqual({ arguments: values, json: '{"lines":[1,2],"hidden":"a\\u202eb"}' });
   expect(Object.keys(joined.arguments)).toEqual(Object.keys(values));
 });
 
