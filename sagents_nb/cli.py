@@ -25,8 +25,8 @@ from .project import command as project
 from .session import Session
 from .state import TODOS
 from .store.own_folder import own_store
-from .text import said_by, whole
-from .transcript import one_line, visible
+from .text import said_by, visible, whole
+from .transcript import one_line
 
 SHORTEST_TOKEN = 32
 """Characters of the token of a hub."""

@@ -22,6 +22,11 @@ from .errors import pass_on
 from .kinds import HALF_CHARACTER
 
 REPLACEMENT = "\ufffd"
+# A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
+# tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def whole(text: str, mark: str = "?") -> str:
@@ -38,6 +43,15 @@ def whole(text: str, mark: str = "?") -> str:
         joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return HALF_CHARACTER.sub(mark, joined)
     return text
+
+
+def visible(text: str) -> str:
+    r"""``text`` with control and invisible characters written out, and halves of others.
+
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def whole_data(data: Any, mark: str = "?") -> Any:
@@ -98,36 +112,39 @@ def said_by(error: BaseException) -> str:
     return f"{type(error).__name__}: {without_known(whole(text_or_why(error)))}"
 
 
-class _Unkeyed(logging.Filter):
-    """Takes what can be nothing but a key out of what is logged: a path or an id may hold one."""
+class _Harmless(logging.Filter):
+    """Takes what can be nothing but a key out of what is logged: a path or an id may hold one.
+
+    What a terminal would act on is written out.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         from .redaction import unkeyed
 
         try:
             said = record.getMessage()
-            shown = unkeyed(said)
+            shown = visible(unkeyed(said))
             told = "".join(traceback.format_exception(*record.exc_info)) if record.exc_info else ""
         except Exception:  # of a class of somebody's own, as the handler says
             return True
         if shown != said:
             record.msg, record.args = shown, None
-        if (shown := unkeyed(told)) != told:
+        if (shown := visible(unkeyed(told))) != told:
             record.exc_text, record.exc_info = shown.rstrip(), None
         return True
 
 
-_unkeyed = _Unkeyed()
+_harmless = _Harmless()
 
 
 def logger_of(name: str) -> logging.Logger:
-    """The logger of that name, whose messages show no key: what all of the package log by.
+    """The logger of that name, which all of the package log by: no key, and no escape, comes out.
 
     >>> logger_of("sagents_nb.batch").name
     'sagents_nb.batch'
     """
     logger = logging.getLogger(name)
-    logger.addFilter(_unkeyed)
+    logger.addFilter(_harmless)
     return logger
 
 

@@ -24,12 +24,8 @@ from .messages import (
     fields_of,
     image_of,
 )
+from .text import visible
 
-# A terminal or a log must never act on what a model or a tool wrote: C0 and C1 controls but
-# tab and newline, and the characters that reorder or hide text (OWASP LLM10:2026).
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
 _SHOWN = 2000
 _UNFOLDED = 8  # lines of a result that stand below its call; more are folded
 # A result below its call as `markdown` writes it, and as `inert` leaves it.
@@ -49,15 +45,6 @@ MOST_IMAGES = 4_000_000
 
 LATEST_IMAGES = 1_400_000
 """As many of the latest turns, of which a page is told anew after each run: at least one image."""
-
-
-def visible(text: str) -> str:
-    r"""``text`` with control and invisible characters written out, and halves of others.
-
-    >>> visible("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return _HIDDEN.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:

@@ -23,7 +23,6 @@ from sagents_nb.transcript import (
     markdown,
     run_summary,
     title_of,
-    visible,
     with_folds,
 )
 from tests.export.pages import leads_nowhere_else
@@ -83,14 +82,6 @@ def test_long_results_and_arguments_are_cut() -> None:
     )
     assert "3,000 more characters" in text
     assert "x" * 61 not in text
-
-
-@given(st.text())
-def test_nothing_invisible_or_controlling_reaches_a_terminal(text: str) -> None:
-    shown = visible(text)
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
-    if text.isprintable():
-        assert shown == text
 
 
 def test_half_a_character_keeps_no_page_from_showing_the_rest() -> None:

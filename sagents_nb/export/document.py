@@ -42,7 +42,8 @@ from ..messages import (
 from ..models.demo import DemoModel
 from ..redaction import masked, secrets_of_names
 from ..state import TODOS, Todo
-from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, title_of, usage_line, visible
+from ..text import visible
+from ..transcript import ESTIMATED, MOST_IMAGE, checked_image, title_of, usage_line
 
 MOST_TEXT = 200_000
 """Bytes of a file, and characters of a result, that an export shows."""

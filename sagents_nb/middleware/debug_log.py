@@ -30,8 +30,7 @@ from ..messages import Message, TextPart, ThinkingPart, ToolCall
 from ..models.providers.history import json_text
 from ..redaction import KEY, redacted, texts_in, without
 from ..state import to_data
-from ..text import digest, logger_of, whole
-from ..transcript import visible
+from ..text import digest, logger_of, visible, whole
 from .base import Middleware
 
 logger = logger_of(__name__)

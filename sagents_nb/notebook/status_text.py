@@ -19,6 +19,7 @@ from ..models.demo import DemoModel
 from ..panel.publisher import without_tool
 from ..redaction import Secrets, masked, secrets_of_names
 from ..session import Session, sessions
+from ..text import visible
 from ..transcript import (
     ESTIMATED,
     Block,
@@ -28,7 +29,6 @@ from ..transcript import (
     one_line,
     title_of,
     usage_line,
-    visible,
     with_folds,
 )
 from .capture import masked_data
