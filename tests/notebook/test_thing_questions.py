@@ -230,3 +230,18 @@ def test_missing_values_are_told_as_before() -> None:
         "How many depths are missing in 2020?", gaps
     )
     assert "No value is missing" in of_lakes("Which columns are missing values?")
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How many rentals cost less than 5 euros?", "I cannot tell what “5” and “euros” mean"),
+        ("Which rentals cost more than 8.5?", "I cannot tell what “8.5” means"),
+        ("How many rentals have a rental_id over 2?", "2 different values"),
+        ("How many rentals have an id over 2?", "2 different values"),
+    ],
+)
+def test_a_limit_is_none_of_the_numbers_that_tell_things_apart(question: str, said: str) -> None:
+    price = ["€3.20", "€9.10", "€4.00", "€6.50", "€3.20"]
+    rentals = pd.DataFrame({"rental_id": [1, 2, 3, 4, 1], "price": price})
+    assert said in of_lakes(question, rentals, "rentals")

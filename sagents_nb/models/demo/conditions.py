@@ -11,7 +11,7 @@ from typing import cast
 
 from .data_words import EXCLUDING, LESS, MORE, ORDINALS, SCALES, STATISTICS, UNITS
 from .queries import Condition, Operator
-from .reading import Reading
+from .reading import Reading, parts_of
 from .words import adjective, word_set
 
 _NUMBER = re.compile(r"\d+(\.\d*)?")  # no date, and no "9am"
@@ -155,7 +155,8 @@ def _compared(reading: Reading, start: int, index: int) -> str | None:
     for i in near:
         token = reading.tokens[i]
         name: str = token.columns[0] if token.role == "column" else ""
-        if name and _is_number(reading, name):
+        numbered = "id" in parts_of(name) and "id" not in parts_of(token.text)  # "rentals over 5"
+        if name and _is_number(reading, name) and not numbered:
             token.role = "condition"
             return name
     meant = reading.meant_by_verb()
