@@ -296,3 +296,37 @@ def _line_at_the_top(pane: Locator) -> str:
         ).textContent"""
     )
     return line
+
+
+REMOVE = r"""
+ran = []
+@sa.tool
+def remove(path: str, why: dict[str, str], n: int = 1) -> str:
+    "Remove."
+    ran.append((ascii(path), why, n))
+    return "removed"
+
+lost = ToolCall("r1", "remove", {"path": "/d/a\udcff.txt", "why": {"b": "2", "a": "1"}})
+a = sa.Agent(ScriptedModel([lost, lost, "Done."]), tools=[remove], interrupt_on=["remove"])
+%agent use a
+"""
+
+
+def test_the_name_of_a_file_that_is_not_utf_8_is_seen_and_kept_by_an_edit(lab: Lab) -> None:
+    notebook = lab.open([SETUP + REMOVE, "%%agent\nRemove it.", "ran"])
+    notebook.run_cell(0)
+    notebook.wait_for_cell(0)
+    notebook.run_cell(1)
+    card = part(notebook, 1, "approval")
+    expect(card.locator(".sagents-hidden-character")).to_have_text("\\u{10dcff}")
+    expect(card).to_contain_text('{"b":"2","a":"1"}')
+    notebook.screenshot("half-a-character")
+    part(notebook, 1, "approve").click()
+    part(notebook, 1, "edit").click()
+    part(notebook, 1, "edit-field").and_(notebook.page.locator("[data-field=n]")).fill("2")
+    part(notebook, 1, "edit-save").click()
+    notebook.wait_for_cell(1)
+    notebook.run_cell(2)
+    name, why = "\"'/d/a\\\\udcff.txt'\"", "{'b': '2', 'a': '1'}"
+    expect(notebook.cell_output(2)).to_contain_text(f"[({name}, {why}, 1), ({name}, {why}, 2)]")
+    assert notebook.console == []
