@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Error, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, find_chromium
 from tests.browser.dashboard import AGENTS, HubPage
@@ -143,7 +143,11 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
         for place in places:
             for number, notebook in enumerate(place.notebooks):
                 name = re.sub(r"\W+", "-", item.nodeid).strip("-")
-                report.sections.append(("Screenshot", str(notebook.screenshot(f"{name}-{number}"))))
+                try:
+                    picture = str(notebook.screenshot(f"{name}-{number}"))
+                except Error as error:  # a page that hangs draws nothing either
+                    picture = error.message
+                report.sections.append(("Screenshot", picture))
                 report.sections.append(("Console", "\n".join(notebook.console)))
             report.sections.append((place.server.name, place.server.log()[-3000:]))
     return report
